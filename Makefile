@@ -1,0 +1,42 @@
+# make demo   train a network on real handwritten digits (the first run creates .venv)
+# make test   the whole test-suite, fixed seeds
+# make prove  the same tests with every dtype, backend and many random draws
+# make lint   style, import order, file lengths
+# make bench  pullback beside PyTorch on this machine
+# make docs   the documentation as a web site in site/
+
+PYTHON ?= python3
+BIN := .venv/bin
+LONGEST_MODULE := 600
+
+.PHONY: demo test prove lint bench docs
+.DEFAULT_GOAL := demo
+
+demo: .venv/installed
+	@$(BIN)/pullback demo
+
+test: .venv/installed
+	@$(BIN)/python -m pytest -n 2 -q
+
+prove: .venv/installed
+	@PULLBACK_PROVE=1 $(BIN)/python -m pytest -n 2 -q
+
+lint: .venv/installed
+	@$(BIN)/ruff check
+	@find src -name '*.py' -exec wc -l {} + | awk -v longest=$(LONGEST_MODULE) \
+	    '$$2 != "total" && $$1 > longest { print $$2 " has " $$1 " lines; at most " longest; long = 1 } END { exit long }'
+
+bench: .venv/installed
+	@$(BIN)/python -m benchmarks --setup torch
+	@$(BIN)/python -m benchmarks mlp lenet
+
+docs: .venv/installed-docs
+	@$(BIN)/mkdocs build --strict --quiet && echo "Open site/index.html"
+
+.venv/installed: pyproject.toml scripts/install.sh
+	@sh scripts/install.sh "$(PYTHON)" dev
+	@touch $@
+
+.venv/installed-docs: .venv/installed
+	@sh scripts/install.sh "$(PYTHON)" dev,docs
+	@touch $@

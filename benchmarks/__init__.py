@@ -1,0 +1,1 @@
+"""pullback beside other libraries on the same work: `python -m benchmarks mlp lenet`. See README.md here."""

@@ -1,0 +1,96 @@
+"""`python -m benchmarks mlp lenet`: the same network in pullback and in other libraries, alternately in one run."""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from benchmarks import report
+from benchmarks.contenders import PEERS, select
+from benchmarks.runner import RESULTS, ContenderFailed, cold_starts, compare
+from benchmarks.workloads import COLD_START, DEPTHS, WORKLOADS
+
+FIRST_STEPS = {"cold": ("W9", COLD_START), "depth": ("W10", list(DEPTHS))}
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    names = ", ".join(dict.fromkeys(work.name for work in WORKLOADS.values()))
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Times the same work in several libraries: float32, 2 threads, one process each, in turn.",
+        epilog=f"workloads: {names}, cold, depth, all; or {', '.join(WORKLOADS)}, W9, W10",
+    )
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD")
+    parser.add_argument(
+        "--peers",
+        nargs="+",
+        default=["torch:eager"],
+        metavar="PEER",
+        help="libraries beside pullback, such as torch, torch:compile, jax, all (default: torch:eager)",
+    )
+    parser.add_argument("--base", default="torch:eager", help="ratios and losses are compared with this one's")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--slice", type=float, default=0.5, help="seconds that each has in a round")
+    parser.add_argument("--patience", type=float, default=300, help="seconds for a build with its first step")
+    parser.add_argument("--fresh", action="store_true", help="cold, depth: with empty compile caches")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument("--markdown", action="store_true", help="print the recorded results as Markdown and stop")
+    parser.add_argument(
+        "--setup", nargs="+", metavar="PEER", choices=list(PEERS), help="install libraries, one environment each"
+    )
+    return parser.parse_args(arguments)
+
+
+def find(names: list[str]) -> list[str]:
+    """The ids of the workloads that `names` (names or ids) stand for."""
+    found: list[str] = []
+    for name in names:
+        steps = [key for key, (identity, _) in FIRST_STEPS.items() if name in (key, identity, "all")]
+        keys = [key for key, work in WORKLOADS.items() if name in (key, work.name, "all")] + steps
+        if not keys:
+            raise LookupError(f"no workload is called '{name}'; see python -m benchmarks --help")
+        found += keys
+    return list(dict.fromkeys(found))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    if options.setup:
+        for name in options.setup:
+            PEERS[name].install()
+        return 0
+    if options.markdown:
+        print(report.markdown(RESULTS))
+        return 0
+    try:
+        workloads = find(options.workloads)
+        contenders = select(["pullback", *options.peers])
+        base = next((c for c in contenders if str(c) == options.base), contenders[-1])
+        recorded = [measure(workload, contenders, base, options) for workload in workloads]
+    except (LookupError, ContenderFailed) as problem:
+        print(f"benchmarks: {problem.args[0]}", file=sys.stderr)
+        return 2
+    if options.json:
+        print(json.dumps(recorded, indent=1))
+    return int(any("failed" in figures for record in recorded for figures in report.of_pullback(record)))
+
+
+def measure(workload: str, contenders: list, base: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """Measures one workload, prints its table and keeps its record in results/."""
+    if workload in FIRST_STEPS:
+        key, works = FIRST_STEPS[workload]
+        key += "-fresh" if options.fresh else ""
+        results = cold_starts(works, contenders, options.rounds, options.fresh, options.patience)
+    else:
+        key = workload
+        results = compare(workload, contenders, base, options.rounds, options.slice, options.patience)
+    record = {"workload": key, "base": str(base), "machine": report.machine(), "results": results}
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{key}.json").write_text(json.dumps(record, indent=1) + "\n")
+    if not options.json:
+        print(report.table(record), flush=True)
+    return record
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,213 @@
+"""The parent: starts one process per contender, checks that they do the same work, then times them in turn.
+
+A time is the median over rounds of the median step in a slice; a ratio is the median over rounds of two contenders'
+times *in the same round*, so that what the machine does besides hits both.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.child import LOSSES
+from benchmarks.contenders import HERE, ROOT, Contender
+from benchmarks.workloads import THREADS
+
+RESULTS = HERE / "results"
+AGREEMENT = 1e-4
+MAX_STEPS = 400  # in a slice; few enough that no workload trains until Adam's moments turn denormal
+SETTLE_SECONDS = 0.25  # the previous contender's threads may spin this long before they sleep
+THREAD_VARIABLES = (
+    "PULLBACK_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+CACHE_VARIABLES = (
+    "PULLBACK_CACHE_DIR",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "NUMBA_CACHE_DIR",
+    "PYTENSOR_COMPILEDIR",
+    "XDG_CACHE_HOME",
+)
+
+
+class ContenderFailed(Exception):
+    """A contender can't do the work, died or took too long; the message says which."""
+
+
+@contextlib.contextmanager
+def machine_lock() -> Iterator[None]:
+    """Two benchmarks on one machine take turns, a round at a time."""
+    with open(Path(tempfile.gettempdir()) / "pullback-benchmark.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def environment(contender: Contender, extra: dict[str, str]) -> dict[str, str]:
+    """The child's: the same number of threads for all, and no OpenBLAS tuning inherited from this shell."""
+    inherited = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
+    threads = dict.fromkeys(THREAD_VARIABLES, str(THREADS))
+    return inherited | threads | contender.peer.environment | {"BENCH_VARIANT": contender.variant} | extra
+
+
+class Child:
+    """One contender's process, built and waiting for orders."""
+
+    def __init__(self, contender: Contender, workload: str, extra: dict[str, str] | None = None) -> None:
+        self.contender = contender
+        logs = RESULTS / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        self.log = logs / f"{workload}-{contender}.log".replace(":", "_")
+        self.step_seconds = 0.0
+        arguments = ["-m", "benchmarks.child", contender.peer.module, contender.variant, workload]
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(
+                [contender.peer.interpreter(), *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=ROOT,
+                env=environment(contender, {"BENCH_STARTED": repr(time.monotonic()), **(extra or {})}),
+            )
+
+    def receive(self, seconds: float) -> dict[str, Any]:
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        if not ready:
+            raise ContenderFailed(f"took over {seconds:.0f} s")
+        line = self.process.stdout.readline()
+        if not line:
+            raise ContenderFailed(f"died with exit status {self.process.wait()}; see {self.log.relative_to(ROOT)}")
+        message = json.loads(line)
+        if "failed" in message:
+            raise ContenderFailed(message["failed"])
+        return message
+
+    def steps(self, seconds: float, at_least: int, at_most: int, patience: float = 120) -> dict[str, Any]:
+        order = {"seconds": seconds, "at_least": at_least, "at_most": at_most}
+        try:
+            print(json.dumps(order), file=self.process.stdin, flush=True)
+        except BrokenPipeError:
+            raise ContenderFailed(f"died; see {self.log.relative_to(ROOT)}") from None
+        return self.receive(patience)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def largest_difference(losses: Sequence[float | None], expected: Sequence[float | None]) -> float:
+    """Relative to the expected loss where that is above 1; None stands for a step that gave no check value."""
+    pairs = [(a, b) for a, b in zip(losses, expected) if a is not None and b is not None]
+    return float(np.max([abs(a - b) / max(1.0, abs(b)) for a, b in pairs]))  # NumPy's max keeps a NaN
+
+
+def ratio(contender: dict[str, Any], base: dict[str, Any]) -> float | None:
+    if not contender.get("rounds") or not base.get("rounds"):
+        return None
+    return statistics.median(a / b for a, b in zip(contender["rounds"], base["rounds"]))
+
+
+def compare(
+    workload: str, contenders: Sequence[Contender], base: Contender, rounds: int, slice_seconds: float, patience: float
+) -> dict[str, dict[str, Any]]:
+    """Name of each contender -> its figures, or `{"failed": why}`. Only those are timed whose losses agree with
+    `base`'s."""
+    children = [Child(contender, workload) for contender in contenders]
+    results: dict[str, dict[str, Any]] = {}
+    try:
+        for child in children:
+            with _failures_recorded(results, child):
+                results[str(child.contender)] = child.receive(patience)
+        for child in _running(children, results):
+            with _failures_recorded(results, child):
+                answer = child.steps(0, LOSSES - 1, LOSSES - 1)
+                child.step_seconds = statistics.median(answer.pop("times"))
+                results[str(child.contender)] |= answer
+        expected = results[str(base)].get("losses")
+        if expected is None:
+            raise ContenderFailed(f"{base}: {results[str(base)]['failed']}")
+        for child in _running(children, results):
+            with _failures_recorded(results, child):
+                _agree(results[str(child.contender)], expected)
+        for _ in range(rounds):
+            with machine_lock():
+                for child in _running(children, results):
+                    with _failures_recorded(results, child):
+                        _time_slice(child, results[str(child.contender)], slice_seconds)
+    finally:
+        for child in children:
+            child.close()
+    for result in results.values():
+        if "failed" not in result:
+            result["ms"] = 1e3 * statistics.median(result["rounds"])
+    return results
+
+
+@contextlib.contextmanager
+def _failures_recorded(results: dict[str, dict[str, Any]], child: Child) -> Iterator[None]:
+    try:
+        yield
+    except ContenderFailed as failure:
+        results[str(child.contender)] = {"failed": str(failure)}
+
+
+def _running(children: Sequence[Child], results: dict[str, dict[str, Any]]) -> list[Child]:
+    return [child for child in children if "failed" not in results[str(child.contender)]]
+
+
+def _agree(result: dict[str, Any], expected: Sequence[float | None]) -> None:
+    result["disagreement"] = largest_difference(result["losses"], expected)
+    if not result["disagreement"] <= AGREEMENT:
+        shown = ", ".join(f"{loss:.6g}" for loss in result["losses"][:4])
+        raise ContenderFailed(f"its losses ({shown}, ...) differ by {result['disagreement']:.1e}: not the same work")
+
+
+def _time_slice(child: Child, result: dict[str, Any], seconds: float) -> None:
+    time.sleep(SETTLE_SECONDS)
+    answer = child.steps(seconds, 1 if child.step_seconds > 0.8 else 3, MAX_STEPS)
+    warm = answer["times"][2:] if len(answer["times"]) > 10 else answer["times"]
+    result.setdefault("rounds", []).append(statistics.median(warm))
+    result.update(peak_memory_mb=answer["peak_memory_mb"])
+
+
+def cold_starts(
+    workloads: Sequence[str], contenders: Sequence[Contender], repetitions: int, fresh: bool, patience: float
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """From process start to the end of the first step. Workload -> contender -> medians over `repetitions`.
+
+    fresh: every start finds empty compile caches; else the user's are used, and one unmeasured start fills them."""
+    return {
+        workload: {str(c): _cold_start(workload, c, repetitions, fresh, patience) for c in contenders}
+        for workload in workloads
+    }
+
+
+def _cold_start(workload: str, contender: Contender, repetitions: int, fresh: bool, patience: float) -> dict[str, Any]:
+    starts: list[dict[str, Any]] = []
+    try:
+        for _ in range(repetitions + (not fresh)):
+            with machine_lock(), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as empty:
+                caches = {name: f"{empty}/{name}" for name in CACHE_VARIABLES} if fresh else {}
+                child = Child(contender, workload, caches)
+                try:
+                    starts.append(child.receive(patience))
+                finally:
+                    child.close()
+    except ContenderFailed as failure:
+        return {"failed": str(failure)}
+    measured = starts if fresh else starts[1:]
+    figures = ("cold_start_seconds", "first_step_seconds", "import_seconds", "peak_memory_mb")
+    return {"version": starts[0]["version"]} | {f: statistics.median(s[f] for s in measured) for f in figures}

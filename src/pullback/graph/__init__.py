@@ -2,7 +2,7 @@
 
 from .clone import ClosedGraph, clone_replace, rebuild
 from .interpreter import evaluate, run_node
-from .op import Apply, Op
+from .op import Apply, Op, user_line
 from .printing import debugprint, to_dot, to_svg
 from .type import (
     DisconnectedType,
@@ -22,5 +22,5 @@ __all__ = [
     "Apply", "ClosedGraph", "Constant", "DisconnectedType", "NonAnswer", "NotImplementedType", "Op", "SharedVariable",
     "TensorType", "Type", "UndefinedType", "Variable", "aligned_empty", "ancestors", "as_array", "as_variable",
     "clone_replace", "debugprint", "evaluate", "grad_not_implemented", "grad_undefined", "graph_inputs", "leaves",
-    "rebuild", "run_node", "shared_variables", "to_dot", "to_svg", "toposort",
+    "rebuild", "run_node", "shared_variables", "to_dot", "to_svg", "toposort", "user_line",
 ]  # fmt: skip

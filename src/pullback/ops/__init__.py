@@ -1,5 +1,12 @@
 """What can be computed: every op with its type rule, its meaning and its gradient on one screen."""
 
-from . import operators
+from types import ModuleType
+
 from .arithmetic import *
-from .elementwise import broadcast_like, cast, full_like, ones_like, sum_to, zeros_like
+from .creation import *
+from .elementwise import broadcast_like, cast, sum_to
+from .shape import *
+
+from . import operators  # isort: skip  (last: it gives Variable the methods that the modules above define)
+
+__all__ = [name for name, value in globals().items() if name[0] != "_" and not isinstance(value, ModuleType | type)]

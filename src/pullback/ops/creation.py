@@ -1,0 +1,188 @@
+"""Where graphs begin: inputs, shared values, constants and filled arrays."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..config import config
+from ..errors import ArgumentError, ArgumentTypeError
+from ..graph import Apply, Constant, DisconnectedType, Op, SharedVariable, TensorType, Variable, as_array, as_variable
+from .arithmetic import add, equal, multiply, subtract
+from .dtypes import as_tensor, as_tensors
+from .elementwise import cast, full_like, ones_like, zeros_like
+from .shape import broadcast_to, expand_dims
+
+PREFIXES = {
+    "b": "int8", "w": "int16", "i": "int32", "l": "int64", "f": "float32", "d": "float64", "c": "complex64",
+    "z": "complex128",
+}  # fmt: skip
+RANKS = {
+    "scalar": (), "vector": (None,), "matrix": (None, None), "row": (1, None), "col": (None, 1),
+    "tensor3": (None,) * 3, "tensor4": (None,) * 4, "tensor5": (None,) * 5,
+}  # fmt: skip
+
+__all__ = [
+    "arange", "asarray", "constant", "empty_like", "eye", "full", "full_like", "identity", "linspace", "ones",
+    "ones_like", "shared", "tensor", "zeros", "zeros_like",
+    *RANKS, *(prefix + rank for prefix in PREFIXES for rank in RANKS),
+]  # fmt: skip
+
+
+# --- leaves -----------------------------------------------------------------------------------------------------------
+
+
+def tensor(dtype: Any = None, shape: Sequence[int | None] = (), name: str | None = None) -> Variable:
+    """A symbolic input. `shape` holds one length per axis, None where unknown; `dtype` is config.floatX unless given."""
+    return Variable(TensorType(dtype or config.floatX, tuple(shape)), name=name)
+
+
+def _constructor(public_name: str, shape: tuple[int | None, ...], fixed: str | None) -> Callable[..., Variable]:
+    kind = "shape (" + ", ".join("?" if n is None else str(n) for n in shape) + ")"
+    if fixed:
+
+        def construct(name: str | None = None) -> Variable:
+            return tensor(fixed, shape, name)
+
+        construct.__doc__ = f"A symbolic {fixed} input of {kind}."
+    else:
+
+        def construct(name: str | None = None, dtype: Any = None) -> Variable:
+            return tensor(dtype, shape, name)
+
+        construct.__doc__ = f"A symbolic input of {kind}, of dtype config.floatX unless given."
+    construct.__name__ = construct.__qualname__ = public_name
+    return construct
+
+
+for _rank, _shape in RANKS.items():
+    globals()[_rank] = _constructor(_rank, _shape, None)
+    for _prefix, _dtype in PREFIXES.items():
+        globals()[_prefix + _rank] = _constructor(_prefix + _rank, _shape, _dtype)
+
+
+def shared(value: Any, name: str | None = None, dtype: Any = None) -> SharedVariable:
+    """A variable with a value of its own (a copy of `value`) that functions read and `updates` replace.
+
+    Arrays keep their dtype; Python floats and lists of them become config.floatX, unless `dtype` says otherwise. The
+    rank is fixed and lengths are free: `set_value` takes any lengths.
+    """
+    if isinstance(value, Variable):
+        raise ArgumentTypeError(f"shared needs a value, got the symbolic {value!r}; evaluate it first")
+    array = as_array(value)
+    weak = array.dtype.kind == "f" and not hasattr(value, "dtype")
+    kind = TensorType(dtype or (config.floatX if weak else array.dtype), (None,) * array.ndim)
+    return SharedVariable(array.astype(kind.dtype), kind, name)
+
+
+def asarray(value: Any, dtype: Any = None) -> Variable:
+    """`value` as a variable: variables as they are, anything else as a constant of NumPy's dtype (floats: float64)."""
+    if isinstance(value, Variable):
+        return value if dtype is None else cast(value, dtype)
+    return Constant(value, dtype)
+
+
+def constant(value: Any, name: str | None = None, dtype: Any = None) -> Constant:
+    """A constant with the dtype that NumPy gives `value`, unless `dtype` says otherwise."""
+    if isinstance(value, Variable) and not isinstance(value, Constant):
+        raise ArgumentTypeError(f"constant needs a value, got the symbolic {value!r}")
+    return Constant(value.data if isinstance(value, Constant) else value, dtype, name)
+
+
+# --- filled arrays ----------------------------------------------------------------------------------------------------
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Variable:
+    """An array of `shape` (integers or integer variables) filled with `fill_value`; NumPy's dtype unless given."""
+    return broadcast_to(asarray(fill_value, dtype), shape)
+
+
+def zeros(shape: Any, dtype: Any = "float64") -> Variable:
+    """An array of `shape` (integers or integer variables) filled with zeros; float64 unless given, as in NumPy."""
+    return full(shape, 0, dtype)
+
+
+def ones(shape: Any, dtype: Any = "float64") -> Variable:
+    """An array of `shape` (integers or integer variables) filled with ones; float64 unless given, as in NumPy."""
+    return full(shape, 1, dtype)
+
+
+def empty_like(x: Any, dtype: Any = None) -> Variable:
+    """Zeros of the shape and dtype of `x`: symbolic arrays are never uninitialised."""
+    return zeros_like(x, dtype)
+
+
+@dataclass(frozen=True)
+class Arange(Op):
+    """start, start + step, ... below stop: x_k = start + k step. `stop` only decides the length."""
+
+    dtype: str
+
+    def make_node(self, start: Any, stop: Any, step: Any) -> Apply:
+        inputs = [as_variable(v) for v in (start, stop, step)]
+        if any(v.ndim for v in inputs):
+            raise ArgumentTypeError(f"arange: start, stop and step are scalars, got {[str(v.type) for v in inputs]}")
+        return Apply(self, inputs, [TensorType(self.dtype, (None,))])
+
+    def perform(self, start, stop, step):
+        if step == 0:
+            raise ArgumentError("arange: the step is zero")
+        return np.arange(start, stop, step, dtype=self.dtype)
+
+    def grad(self, inputs, output_grads):
+        from .reduce import sum as total
+
+        g = output_grads[0]
+        k = Arange(g.dtype)(0, g.shape[0], 1)
+        return [total(g), DisconnectedType()(), total(multiply(g, k))]
+
+    def connection_pattern(self, node):
+        return [[True], [False], [True]]
+
+    def infer_shape(self, node, shapes, values):
+        if any(v is None for v in values):
+            return None
+        start, stop, step = values
+        return [(max(0, int(np.ceil((stop - start) / step))),)]
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Variable:
+    """Evenly spaced values in [start, stop), as NumPy's. The gradient to `start` and `step` is theirs; `stop` only
+    decides the length."""
+    if stop is None:
+        start, stop = 0, start
+    if not any(isinstance(v, Variable) for v in (start, stop, step)):
+        if step == 0:
+            raise ArgumentError("arange: the step is zero")
+        return Constant(np.arange(start, stop, step, dtype=dtype))
+    inputs = as_tensors([start, stop, step])
+    meet = dtype or add(add(*inputs[:2]), inputs[2]).dtype
+    return Arange(TensorType(meet).dtype)(*inputs)
+
+
+def linspace(start: Any, stop: Any, num: int = 50, dtype: Any = None) -> Variable:
+    """`num` evenly spaced values from `start` to `stop`, both included; differentiable in both."""
+    if num < 0:
+        raise ArgumentError(f"linspace: num={num}; expected at least 0")
+    if not any(isinstance(v, Variable) for v in (start, stop)):
+        return Constant(np.linspace(start, stop, num, dtype=dtype))
+    start, stop = as_tensors([start, stop])
+    t = np.linspace(0.0, 1.0, num, dtype=start.dtype if start.type.is_float else config.floatX)
+    t = t.reshape(num, *[1] * max(start.ndim, stop.ndim))
+    values = add(multiply(start, 1 - t), multiply(stop, t))  # exact at both ends
+    return values if dtype is None else cast(values, dtype)
+
+
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = "float64") -> Variable:
+    """Ones on diagonal number `k` of an (N, M) matrix of zeros; N, M and k are integers or integer variables."""
+    M = N if M is None else M
+    if not any(isinstance(v, Variable) for v in (N, M, k)):
+        return Constant(np.eye(N, M, k, dtype=dtype))
+    rows, columns = expand_dims(arange(as_tensor(N)), 1), expand_dims(arange(as_tensor(M)), 0)
+    return cast(equal(subtract(columns, rows), k), dtype)
+
+
+def identity(n: Any, dtype: Any = "float64") -> Variable:
+    """The n x n identity matrix."""
+    return eye(n, dtype=dtype)

@@ -6,6 +6,7 @@ from .arithmetic import *
 from .creation import *
 from .elementwise import broadcast_like, cast, sum_to
 from .shape import *
+from .transcendental import *
 
 from . import operators  # isort: skip  (last: it gives Variable the methods that the modules above define)
 

@@ -23,6 +23,7 @@ from ..graph import (
     TensorType,
     UndefinedType,
     Variable,
+    gradient_of,
     toposort,
 )
 from ..ops.arithmetic import add
@@ -152,7 +153,12 @@ class Walk:
             g if isinstance(g.type, TensorType) else zeros_like(v, _gradient_dtype(v))
             for g, v in zip(grads, node.outputs)
         ]
-        answers = node.op.L_op(node.inputs, node.outputs, values)
+        with gradient_of(node):
+            answers = node.op.L_op(node.inputs, node.outputs, values)
+            self._take(node, connected, answers)
+
+    def _take(self, node: Apply, connected: Sequence[bool], answers: Any) -> None:
+        """Add a rule's answers to the terms of the inputs that they are for."""
         for i, answer in enumerate(check_answers(node, answers)):
             if not connected[i] or isinstance(answer.type, DisconnectedType):
                 continue

@@ -1,6 +1,6 @@
 """Run a graph with each op's `perform`, in order: the meaning of a graph, in one screen."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -15,11 +15,19 @@ def evaluate(
     outputs: Sequence[Variable],
     given: Mapping[Variable, np.ndarray] | None = None,
     order: Iterable[Apply] | None = None,
+    check: Callable[[Apply, Sequence[np.ndarray], Sequence[np.ndarray]], None] | None = None,
 ) -> list[np.ndarray]:
-    """Values of `outputs`, with `given` values for leaves (or for inner variables, which are then not computed)."""
+    """Values of `outputs`, with `given` values for leaves (or for inner variables, which are then not computed).
+
+    `check(node, inputs, outputs)`, if given, sees each node's arrays as soon as they are made.
+    """
     values: dict[Variable, np.ndarray] = dict(given or {})
     for node in toposort(outputs, stop=values) if order is None else order:
-        for v, array in zip(node.outputs, run_node(node, [lookup(values, x) for x in node.inputs])):
+        inputs = [lookup(values, x) for x in node.inputs]
+        arrays = run_node(node, inputs)
+        if check is not None:
+            check(node, inputs, arrays)
+        for v, array in zip(node.outputs, arrays):
             values.setdefault(v, array)
     return [lookup(values, v) for v in outputs]
 

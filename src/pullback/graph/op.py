@@ -1,10 +1,12 @@
 """What an operation is (`Op`) and one use of it in a graph (`Apply`)."""
 
+import contextlib
+import contextvars
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +15,31 @@ from .variable import Variable
 
 Shape = tuple[int, ...]
 LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class Origin(NamedTuple):
+    """Where a node comes from: the user's line, and, for a node of a gradient, the op whose rule built it."""
+
+    file: str
+    line: int
+    gradient_of: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}"
+        return f"the gradient of {self.gradient_of}, built at {where}" if self.gradient_of else where
+
+
+_rule_origin: contextvars.ContextVar[Origin | None] = contextvars.ContextVar("rule_origin", default=None)
+
+
+@contextlib.contextmanager
+def gradient_of(node: "Apply") -> Iterator[None]:
+    """Nodes built inside belong to the gradient of `node`: they carry its user's line."""
+    token = _rule_origin.set(Origin(node.origin.file, node.origin.line, node.origin.gradient_of or str(node.op)))
+    try:
+        yield
+    finally:
+        _rule_origin.reset(token)
 
 
 class Op:
@@ -80,7 +107,7 @@ class Apply:
     """One use of an op: its inputs, its outputs, and the user's line that built it. Immutable.
 
     Attributes:
-        origin: (file, line) of the first frame outside the library.
+        origin: the first frame outside the library.
     """
 
     __slots__ = ("op", "inputs", "outputs", "origin")
@@ -90,7 +117,7 @@ class Apply:
         op: Op,
         inputs: Sequence[Variable],
         output_types: Sequence[Type],
-        origin: tuple[str, int] | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self.op = op
         self.inputs = tuple(inputs)
@@ -107,9 +134,12 @@ class Apply:
         return f"{self.op}({', '.join(map(repr, self.inputs))})"
 
 
-def user_line() -> tuple[str, int]:
-    """(file, line) of the nearest caller outside the library."""
+def user_line() -> Origin:
+    """The nearest caller outside the library, or what `gradient_of` says."""
+    given = _rule_origin.get()
+    if given is not None:
+        return given
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(LIBRARY):
         frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
+    return Origin(frame.f_code.co_filename, frame.f_lineno)

@@ -1,0 +1,126 @@
+"""How an op becomes kernel launches: the table *Op type -> binder*, and what a binder is given."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..graph import Apply, Op
+from .buffers import Buffer, new_buffer
+
+if TYPE_CHECKING:
+    from .plan import Planner
+
+Binder = Callable[[Apply, "Binding"], None]
+BINDERS: dict[type[Op], Binder] = {}
+
+
+class Declined(Exception):
+    """A binder has no kernel for these shapes or dtypes: the op runs its `perform`."""
+
+
+def binds(*op_types: type[Op]) -> Callable[[Binder], Binder]:
+    """Decorator: the function binds nodes of these op types to kernels."""
+
+    def register(binder: Binder) -> Binder:
+        for op_type in op_types:
+            BINDERS[op_type] = binder
+        return binder
+
+    return register
+
+
+@dataclass(eq=False)
+class Launch:
+    """One record of a plan: a kernel on `n` pieces of work cut into `chunks`, with its arguments in order.
+
+    `in_place` names pairs (output, input) of buffers that the kernel may be given as one: it reads each element of the
+    input before it writes the same element of the output.
+    """
+
+    instance: Any
+    args: tuple[Any, ...]
+    n: int
+    chunks: int
+    in_place: tuple[tuple[Buffer, Buffer], ...] = ()
+
+
+@dataclass(eq=False)
+class HostCall:
+    """A step that runs an op's `perform` and copies the results into their buffers."""
+
+    node: Apply
+    inputs: tuple[Buffer | np.ndarray, ...]
+    outputs: tuple[Buffer, ...]
+
+
+class Binding:
+    """What a binder sees of the plan while it binds one node.
+
+    Attributes:
+        inputs: buffers of the node's inputs (strided windows; see `contiguous`).
+        values: the inputs' values where known before running, else None.
+        threads: how many threads will share a launch.
+    """
+
+    def __init__(self, planner: "Planner", node: Apply, inputs: Sequence[Buffer], values: Sequence[Any], shapes) -> None:
+        self._planner = planner
+        self.node = node
+        self.inputs = list(inputs)
+        self.values = list(values)
+        self.threads = planner.threads
+        self._shapes = shapes
+        self._outputs: list[Buffer | None] = [None] * len(node.outputs)
+
+    @property
+    def outputs(self) -> list[Buffer]:
+        """Contiguous buffers for the results, made when first asked for."""
+        return [self.output(j) for j in range(len(self._outputs))]
+
+    def output(self, j: int, reuse: Buffer | None = None) -> Buffer:
+        """The buffer of result j; with `reuse`, that input's memory if nobody needs it afterwards."""
+        if self._outputs[j] is None:
+            v = self.node.outputs[j]
+            if reuse is not None and self._planner.can_reuse(reuse, v.type.dtype, self._shapes[j]):
+                self._outputs[j] = reuse.reshaped(self._shapes[j])
+                self._planner.claim(reuse)
+            else:
+                self._outputs[j] = new_buffer("arena", v.type.dtype, self._shapes[j])
+        return self._outputs[j]
+
+    def scratch(self, shape: Sequence[int], dtype: str) -> Buffer:
+        """Memory for the launches of this node only."""
+        return new_buffer("arena", dtype, shape)
+
+    def launch(
+        self,
+        instance: Any,
+        *args: Any,
+        n: int = 1,
+        chunks: int = 1,
+        in_place: Sequence[tuple[Buffer, Buffer]] = (),
+    ) -> None:
+        """Add a record: `instance` (a kernel instance) on `args` (buffers, ints, floats) over range(n) in `chunks`."""
+        self._planner.add(Launch(instance, args, n, max(1, min(chunks, n, 32)), tuple(in_place)))
+
+    def contiguous(self, buffer: Buffer) -> Buffer:
+        """`buffer` itself if its elements follow each other, else a copy of it that does."""
+        if buffer.is_contiguous:
+            return buffer
+        copy = self.scratch(buffer.shape, buffer.dtype)
+        from .elementwise import launch_copy
+
+        launch_copy(self, buffer, copy)
+        return copy
+
+    def chunks(self, n: int, work: float) -> int:
+        """How many pieces to cut `n` units into, given the whole work in floating-point operations (or elements moved).
+
+        Depends on shapes only, never on the number of threads, so that results don't either.
+        """
+        return 1 if work < PARALLEL_THRESHOLD or n < 2 else min(n, CHUNKS)
+
+
+PARALLEL_THRESHOLD = 60_000  # below this a launch costs more than a second core saves
+CHUNKS = 4

@@ -1,0 +1,210 @@
+"""Binding a graph to concrete shapes: an order of steps, and a buffer for every variable."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from .. import codegen
+from ..errors import PullbackError
+from ..graph import Apply, Constant, SharedVariable, Variable, run_node
+from . import bindings as _bindings  # noqa: F401  (fills the table of binders)
+from .binding import BINDERS, Binding, Declined, HostCall, Launch
+from .buffers import Buffer, Storage, constant_buffer, new_buffer, shared_buffer
+
+log = logging.getLogger("pullback")
+_logged: set[type] = set()
+STATIC_LIMIT = 4096  # results up to this many elements are computed while planning, if their inputs are known
+FOREVER = 1 << 30
+
+
+class Planner:
+    """Binds nodes one by one and gathers the steps that a `Plan` runs."""
+
+    def __init__(self, order: Sequence[Apply], roots: Sequence[Variable], shapes: Mapping[Variable, tuple]) -> None:
+        self.inputs = list(shapes)
+        self.threads = codegen.get_threads()
+        self.steps: list[Launch | HostCall] = []
+        self.buffers: dict[Variable, Buffer] = {}
+        self.values: dict[Variable, np.ndarray] = {}
+        self.deferred: list[Apply] = []
+        self.unknown: set[Variable] = set()
+        self.uses: dict[Variable, int] = dict.fromkeys(roots, FOREVER)
+        self.storage_uses: dict[Storage, int] = {}
+        self.shared: dict[SharedVariable, Buffer] = {}
+        for node in order:
+            for i, v in enumerate(node.inputs):
+                if i not in node.op.shape_only_inputs:
+                    self.uses[v] = self.uses.get(v, 0) + 1
+        for i, (v, shape) in enumerate(shapes.items()):
+            self.place(v, new_buffer("input", v.type.dtype, shape, i))
+        for node in order:
+            self.visit(node)
+
+    # --- buffers ------------------------------------------------------------------------------------------------------
+    def place(self, v: Variable, buffer: Buffer) -> None:
+        self.buffers[v] = buffer
+        storage = buffer.storage
+        self.storage_uses[storage] = self.storage_uses.get(storage, 0) + self.uses.get(v, 0)
+
+    def buffer(self, v: Variable) -> Buffer:
+        """Where `v` lies; constants and shared variables get their place when first met."""
+        found = self.buffers.get(v)
+        if found is None:
+            if isinstance(v, Constant) or v in self.values:
+                found = constant_buffer(self.values.get(v) if v in self.values else v.data)
+            elif isinstance(v, SharedVariable):
+                found = self.shared[v] = shared_buffer(v)
+            else:
+                raise AssertionError(f"{v!r} has no buffer")
+            self.place(v, found)
+        return found
+
+    def shape(self, v: Variable) -> tuple[int, ...]:
+        if v in self.values:
+            return self.values[v].shape
+        if isinstance(v, Constant):
+            return v.data.shape
+        return self.buffer(v).shape
+
+    def value(self, v: Variable) -> np.ndarray | None:
+        return v.data if isinstance(v, Constant) else self.values.get(v)
+
+    def can_reuse(self, buffer: Buffer, dtype: str, shape: tuple[int, ...]) -> bool:
+        """Whether the node being bound is the last to need all of the memory of `buffer`, and the result fits it."""
+        storage = buffer.storage
+        return (
+            storage.kind == "arena"
+            and buffer.fills_storage
+            and buffer.dtype == dtype
+            and buffer.shape == shape
+            and self.storage_uses[storage] == 0
+        )
+
+    def claim(self, buffer: Buffer) -> None:
+        self.storage_uses[buffer.storage] = FOREVER  # until the result is placed on it
+
+    def add(self, step: Launch | HostCall) -> None:
+        index = len(self.steps)
+        self.steps.append(step)
+        touched = step.args if isinstance(step, Launch) else (*step.inputs, *step.outputs)
+        for item in touched:
+            if isinstance(item, Buffer):
+                storage = item.storage
+                storage.first = index if storage.first < 0 else storage.first
+                storage.last = index
+
+    # --- nodes --------------------------------------------------------------------------------------------------------
+    def visit(self, node: Apply) -> None:
+        if any(v in self.unknown for v in node.inputs):
+            self.defer(node)
+            return
+        shapes = [self.shape(v) for v in node.inputs]
+        values = [self.value(v) for v in node.inputs]
+        try:
+            out_shapes = node.op.infer_shape(node, shapes, values)
+        except PullbackError as error:
+            raise type(error)(f"{error}\n  in {node.op}, {node.origin}") from None
+        if self.try_static(node, shapes, values, out_shapes):
+            return
+        if out_shapes is None:
+            self.defer(node)
+            return
+        out_shapes = [tuple(int(n) for n in s) for s in out_shapes]
+        for i, v in enumerate(node.inputs):
+            if i not in node.op.shape_only_inputs:
+                self.storage_uses[self.buffer(v).storage] -= 1
+        if not self.try_view(node, shapes, values):
+            self.bind(node, values, out_shapes)
+
+    def defer(self, node: Apply) -> None:
+        """Leave a node whose result sizes only running tells, or that needs one, to the next stage."""
+        self.deferred.append(node)
+        self.unknown.update(node.outputs)
+        for v in node.inputs:
+            self.uses[v] = FOREVER
+            if v in self.buffers:
+                self.storage_uses[self.buffers[v].storage] = FOREVER
+
+    def try_static(self, node: Apply, shapes, values, out_shapes) -> bool:
+        """Compute now what depends on shapes and constants only."""
+        only_shape = node.op.shape_only_inputs
+        if any(value is None and i not in only_shape for i, value in enumerate(values)):
+            return False
+        if not node.op.view_map:
+            if out_shapes is None or sum(map(prod, out_shapes)) > STATIC_LIMIT:
+                return False
+        stand_ins = [
+            np.broadcast_to(np.zeros((), v.type.dtype), shape) if value is None else value
+            for v, shape, value in zip(node.inputs, shapes, values)
+        ]
+        for v, array in zip(node.outputs, run_node(node, stand_ins)):
+            self.values[v] = array
+        return True
+
+    def try_view(self, node: Apply, shapes, values) -> bool:
+        """Bind an op that only looks at its input differently (transpose, slice, reshape, broadcast) to no step at all.
+
+        Its `perform` runs on a stand-in with the layout of the real buffer; where the result lies tells the strides.
+        """
+        if list(node.op.view_map) != [0] or len(node.outputs) != 1:
+            return False
+        source = node.op.view_map[0]
+        only_shape = node.op.shape_only_inputs
+        if any(value is None and i not in only_shape for i, value in enumerate(values) if i != source):
+            return False
+        buffer = self.buffer(node.inputs[source])
+        if buffer.size == 0:
+            return False
+        span = 1 + sum((n - 1) * s for n, s in zip(buffer.shape, buffer.strides))
+        if any(s < 0 for s in buffer.strides):
+            return False
+        memory = np.empty(span, buffer.dtype)
+        item = memory.itemsize
+        stand_ins = [
+            np.broadcast_to(np.zeros((), v.type.dtype), shape) if value is None else value
+            for v, shape, value in zip(node.inputs, shapes, values)
+        ]
+        stand_ins[source] = np.ndarray(buffer.shape, buffer.dtype, memory, 0, [s * item for s in buffer.strides])
+        view = run_node(node, stand_ins)[0]
+        start = memory.__array_interface__["data"][0]
+        offset = view.__array_interface__["data"][0] - start
+        if not (0 <= offset < memory.nbytes and np.may_share_memory(view, memory)) or view.dtype != memory.dtype:
+            return False
+        if any(s < 0 for s in view.strides):
+            return False
+        strides = [0 if n == 1 else s // item for n, s in zip(view.shape, view.strides)]
+        self.place(node.outputs[0], buffer.window(view.shape, strides, offset // item))
+        return True
+
+    def bind(self, node: Apply, values, out_shapes) -> None:
+        binder = BINDERS.get(type(node.op))
+        binding = Binding(self, node, [self.buffer(v) for v in node.inputs], values, out_shapes)
+        before = len(self.steps)
+        if not any(map(prod, out_shapes)):  # nothing to compute
+            for v, buffer in zip(node.outputs, binding.outputs):
+                self.place(v, buffer)
+            return
+        if binder is not None and all(buffer.size for buffer in binding.inputs):
+            try:
+                binder(node, binding)
+                for v, buffer in zip(node.outputs, binding.outputs):
+                    self.release_claim(buffer)
+                    self.place(v, buffer)
+                return
+            except Declined:
+                del self.steps[before:]
+        if type(node.op) not in _logged:
+            _logged.add(type(node.op))
+            log.info("%s has no kernel for %s: it runs its perform", node.op, [str(v.type) for v in node.inputs])
+        inputs = tuple(
+            buffer if value is None else value for buffer, value in zip(binding.inputs, values)
+        )
+        self.add(HostCall(node, inputs, tuple(binding.outputs)))
+        for v, buffer in zip(node.outputs, binding.outputs):
+            self.place(v, buffer)
+
+    def release_claim(self, buffer: Buffer) -> None:
+        if self.storage_uses.get(buffer.storage, 0) >= FOREVER and buffer.storage.kind == "arena":
+            self.storage_uses[buffer.storage] = 0

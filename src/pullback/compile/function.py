@@ -27,8 +27,10 @@ from ..graph import (
     ancestors,
     as_variable,
     clone_replace,
+    flatten,
     leaves,
     shared_variables,
+    unflatten,
     user_line,
 )
 from ..rewrites import optimize
@@ -229,10 +231,20 @@ class Function:
 
     def __getstate__(self) -> dict[str, Any]:
         """A function is pickled as its graph and the values of its shared variables, and compiled again on load."""
-        return {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_program")}
+        left_out = ("_lock", "_program", "inputs", "outputs", "updates")
+        state = {key: value for key, value in self.__dict__.items() if key not in left_out}
+        roots = [*self.inputs, *self.outputs, *self.updates, *self.updates.values()]
+        state["_graph"] = flatten(roots), len(self.inputs), len(self.outputs)
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        flat, n_inputs, n_outputs = state.pop("_graph")
         self.__dict__.update(state, _program=None, _lock=threading.RLock())
+        roots = unflatten(flat)
+        self.inputs, rest = roots[:n_inputs], roots[n_inputs:]
+        self.outputs, rest = rest[:n_outputs], rest[n_outputs:]
+        half = len(rest) // 2
+        self.updates = dict(zip(rest[:half], rest[half:]))
 
 
 def evaluate_variable(self: Variable, given: Mapping[Variable, Any] | None = None) -> np.ndarray:

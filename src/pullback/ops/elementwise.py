@@ -86,7 +86,12 @@ class Row:
         return self.name
 
     def __reduce__(self) -> tuple:
-        return ROWS.__getitem__, (self.name,)
+        return row_named, (self.name,)
+
+
+def row_named(name: str) -> Row:
+    """The row of that name: what pickle keeps of a row."""
+    return ROWS[name]
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,9 +3,11 @@
 from types import ModuleType
 
 from .arithmetic import *
+from .conv import *
 from .creation import *
 from .elementwise import broadcast_like, cast, sum_to
 from .shape import *
+from .softmax import *
 from .transcendental import *
 
 from . import operators  # isort: skip  (last: it gives Variable the methods that the modules above define)

@@ -6,6 +6,10 @@ from .arithmetic import *
 from .conv import *
 from .creation import *
 from .elementwise import broadcast_like, cast, sum_to
+from .extremes import *
+from .indexing import *
+from .linear import *
+from .reduce import *
 from .shape import *
 from .softmax import *
 from .transcendental import *

@@ -8,6 +8,7 @@ from .elementwise import (
     Elementwise,
     Kink,
     LocallyConstant,
+    cast,
     define,
     not_equal,
     strong_mul,
@@ -43,9 +44,15 @@ subtract = define("subtract", np.subtract, "x - y", lambda g, out, x, y: [g, neg
 multiply = define("multiply", np.multiply, "x * y",
                   lambda g, out, x, y: [strong_mul(g, y), strong_mul(g, x)], "x * y.",
                   arity=2, result="same", formula="(g y, g x)", domain=(REAL, REAL))  # fmt: skip
+
+
+def _divide_grad(g: Variable, out: Variable, x: Variable, y: Variable) -> list:
+    y = cast(y, out.dtype)  # an integer's reciprocal would be no more exact than config.floatX
+    return [strong_mul(g, reciprocal(y)), strong_mul(negative(g), divide(x, square(y)))]
+
+
 divide = define(
-    "divide", np.true_divide, "x / y",
-    lambda g, out, x, y: [strong_mul(g, reciprocal(y)), strong_mul(negative(g), divide(x, square(y)))],
+    "divide", np.true_divide, "x / y", _divide_grad,
     "x / y; integers give config.floatX.",
     arity=2, formula="(g / y, -g x / y^2)", domain=(REAL, POSITIVE),
 )  # fmt: skip
@@ -68,7 +75,7 @@ sqrt = define(
 def _power_grad(g: Variable, out: Variable, x: Variable, y: Variable) -> list:
     # x^0 is identically 1, and 0^y is identically 0 for y near any positive y: both derivatives are 0 there
     base = where(equal(y, 0), zeros_like(x), multiply(y, power(x, subtract(y, 1))))
-    exponent = where(equal(x, 0), zeros_like(y), multiply(out, _log(x)))
+    exponent = where(equal(x, 0), zeros_like(y), multiply(out, _log(cast(x, out.dtype))))
     return [strong_mul(g, base), strong_mul(g, exponent)]
 
 

@@ -2,6 +2,7 @@
 
 from types import ModuleType
 
+from .activation import *
 from .arithmetic import *
 from .conv import *
 from .creation import *

@@ -10,6 +10,7 @@ from .elementwise import broadcast_like, cast, sum_to
 from .extremes import *
 from .indexing import *
 from .linear import *
+from .pool import *
 from .reduce import *
 from .shape import *
 from .softmax import *

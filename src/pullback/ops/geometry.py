@@ -114,7 +114,7 @@ class Windows:
         return tuple(counts)
 
     def lengths(self, counts: Lengths, extra: Sequence[int], what: str) -> tuple[int | None, ...]:
-        """The input lengths from which `counts` windows come: the smallest possible, plus `extra` (below the stride)."""
+        """The lengths from which `counts` windows come: the smallest possible, plus `extra` (below the stride)."""
         if any(x >= s for x, s in zip(extra, self.stride)):
             raise ArgumentError(f"{what}: output_padding {tuple(extra)} must be smaller than the stride {self.stride}")
         if self.padding == "same":
@@ -223,3 +223,11 @@ def parse_layout(layout: str, letters: str, name: str, what: str) -> str:
 def axes_of(layout: str, letters: str) -> tuple[int, ...]:
     """The places of `letters` in `layout`."""
     return tuple(layout.index(letter) for letter in letters)
+
+
+def add_at(array: np.ndarray, index: tuple, values: np.ndarray) -> None:
+    """Add `values` at `index` of the last axes of `array`; entries named twice get both."""
+    if any(isinstance(i, np.ndarray) for i in index):
+        np.add.at(array, (..., *index), values)
+    else:
+        array[(..., *index)] += values

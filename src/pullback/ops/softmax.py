@@ -14,7 +14,7 @@ from .reduce import sum as total
 from .shape import expand_dims, normalize_axis
 from .transcendental import exp
 
-__all__ = ["log_softmax", "masked_softmax", "nll", "select_label", "softmax", "softmax_cross_entropy"]
+__all__ = ["Softmax", "log_softmax", "masked_softmax", "nll", "select_label", "softmax", "softmax_cross_entropy"]
 
 
 def as_float(x: Any) -> Variable:

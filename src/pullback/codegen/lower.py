@@ -1,0 +1,670 @@
+"""From the syntax tree of a kernel to LLVM IR: statements, names, expressions."""
+
+import ast
+import contextlib
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..errors import KernelError
+from .emit import FAST, FOLD, Lanes, Literal, Value, Variable, describe, fold, is_vector
+from .emit_memory import MemoryEmitter
+from .intrinsics import Intrinsic
+from .kernel import Kernel, KernelInstance, default_float
+from .source import Source, parse
+from .types import Pointer, Problem, Scalar, TypeParameter, Vector, bool_, element_of, f16, i64
+
+
+class Registers(tuple):
+    """The variables of a register array."""
+
+
+class Scope:
+    """The names of one kernel body, or of one helper while it is written into its caller."""
+
+    def __init__(self, kernel: Kernel, bound_types: dict[TypeParameter, Scalar]) -> None:
+        self.kernel = kernel
+        self.source: Source = parse(kernel)
+        self.types = bound_types
+        self.fixed: dict[str, Any] = {}  # compile-time constants, register arrays, loop indices, read-only arguments
+        self.variables: dict[str, Variable] = {}
+        self.defined: set[str] = set()
+        self.loops: list[tuple[str, str]] = []  # (label of continue, label of break) of the run-time loops
+        self.results: list[tuple[str, Any]] | None = None  # slots of an inlined helper with several returns
+        self.end: str | None = None
+        self.vector_depth = 0  # of the loops in this scope
+        signature = [self.concrete(p.type) for p in kernel.parameters]
+        self.default_float = default_float(k.element if isinstance(k, Pointer) else k for k in signature)
+
+    def concrete(self, kind: Any) -> Any:
+        """A type with its type parameters replaced."""
+        if isinstance(kind, TypeParameter):
+            if kind not in self.types:
+                raise Problem(f"type parameter {kind} isn't one of this kernel")
+            return self.types[kind]
+        if isinstance(kind, Pointer):
+            return Pointer(self.concrete(kind.element))
+        return kind
+
+
+class Lowering:
+    """Writes one unit: the function of an instance and, for an entry kernel, its wrapper."""
+
+    def __init__(self, instance: KernelInstance) -> None:
+        self.instance = instance
+        self.ir = MemoryEmitter()
+        self.scope = Scope(instance.kernel, instance.types)
+        self.callers: list[tuple[Scope, ast.AST]] = []
+        self.units: dict[str, KernelInstance] = {}
+        self.terminated = False
+        self.in_vector_loop = False
+        self.outside: frozenset[str] = frozenset()  # slots of the variables that a masked block may not change in full
+
+    def unit(self) -> str:
+        """The IR text of the unit."""
+        scope, instance = self.scope, self.instance
+        self.ir.flags = flags_of(scope.kernel)
+        parameters = []
+        for name, value in instance.constants.items():
+            scope.fixed[name] = Literal(value)
+        for p in instance.signature:
+            kind = p.type
+            if kind is f16:
+                raise self.error(scope.source.tree, f"parameter {p.name}: f16 is a storage type; take an f32")
+            noalias = " noalias" if isinstance(kind, Pointer) and not scope.kernel.inplace else ""
+            parameters.append(f"{kind.llvm}{noalias} %arg.{p.name}")
+            self.bind_argument(p.name, Value(kind, f"%arg.{p.name}"))
+        scope.defined |= set(scope.fixed) | set(scope.variables)
+        self.block(scope.source.tree.body)
+        returns = scope.concrete(scope.kernel.returns)
+        if not self.terminated:
+            if returns is not None:
+                raise self.error(scope.source.tree, f"the end can be reached without a return of {returns}")
+            self.ir.line("ret void")
+        head = f"define {self.ir.llvm(returns) if returns else 'void'} @{instance.symbol}({', '.join(parameters)})"
+        body = [f"{head} noinline {ATTRIBUTES} {{", "entry:", *self.ir.allocas, *self.ir.lines, "}"]
+        pieces = ["\n".join(sorted(self.ir.declarations)), *self.ir.definitions.values(), "\n".join(body)]
+        if instance.is_entry:
+            pieces.append(entry_wrapper(instance))
+        return "\n\n".join(pieces) + "\n"
+
+    def bind_argument(self, name: str, value: Any) -> None:
+        """Give a parameter its value: a variable where the body assigns to it, else the value itself."""
+        if self.scope.source.assignments[name] == 1:
+            self.scope.fixed[name] = value
+        elif isinstance(value, Value):
+            self.store_name(name, value, self.scope.source.tree)
+        else:
+            raise Problem(f"{name} is assigned to in {self.scope.kernel.name}, but gets {describe(value)}")
+
+    # Errors
+
+    def error(self, node: ast.AST, message: str) -> KernelError:
+        """An error at a node, with the chain of inlined helpers that led there."""
+        places = [self.scope.source.where(node)]
+        places += [scope.source.where(call) for scope, call in reversed(self.callers)]
+        return KernelError("\n".join([f"kernel {self.instance.name}: {message}", *places]))
+
+    @contextlib.contextmanager
+    def located(self, node: ast.AST) -> Iterator[None]:
+        try:
+            yield
+        except Problem as problem:
+            raise self.error(node, str(problem)) from None
+
+    # Statements
+
+    def block(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            if self.terminated:
+                return
+            method = getattr(self, "_statement_" + type(statement).__name__, None)
+            with self.located(statement):
+                if method is None:
+                    raise Problem(f"a {type(statement).__name__} statement isn't part of the kernel language")
+                method(statement)
+
+    def _statement_Pass(self, statement: ast.Pass) -> None:
+        pass
+
+    def _statement_Expr(self, statement: ast.Expr) -> None:
+        if isinstance(statement.value, ast.Constant):
+            return  # a docstring
+        if not isinstance(statement.value, ast.Call):
+            raise Problem("an expression whose value is dropped does nothing")
+        self.expression(statement.value)
+
+    def _statement_Assert(self, statement: ast.Assert) -> None:
+        """Checked here where it is constant, else only by the plain-Python run."""
+        with self.ir.detached():
+            test = self.expression(statement.test)
+        if isinstance(test, Literal) and not test.value:
+            text = statement.msg.value if isinstance(statement.msg, ast.Constant) else ast.unparse(statement.test)
+            raise Problem(f"assertion failed: {text}")
+
+    def _statement_Return(self, statement: ast.Return) -> None:
+        scope = self.scope
+        if scope.vector_depth:
+            raise Problem("return inside a vector loop")
+        value = None if statement.value is None else self.expression(statement.value)
+        self.terminated = True
+        if scope.kernel.inline:
+            self.leave_helper(value)
+            return
+        kind = scope.concrete(scope.kernel.returns)
+        if kind is None:
+            if value is not None:
+                raise Problem("the kernel returns a value, but its signature has no '-> type'")
+            self.ir.line("ret void")
+            return
+        self.ir.line(f"ret {self.ir.typed(self.ir.coerce(value, kind, 'the result'))}")
+
+    def leave_helper(self, value: Any) -> None:
+        """A return of an inlined helper: leave the values in slots and go to its end."""
+        values = value if isinstance(value, tuple) else (value,)
+        scope = self.scope
+        declared = scope.concrete(scope.kernel.returns)
+        kinds = [declared if isinstance(declared, Scalar) else self.kind_for(v) for v in values]
+        kinds = [Vector(k) if is_vector(v) and isinstance(k, Scalar) else k for k, v in zip(kinds, values)]
+        if scope.results is None:
+            scope.results = [(self.ir.allocate(kind), kind) for kind in kinds]
+        if len(scope.results) != len(values):
+            raise Problem("returns of one helper give different numbers of values")
+        for (slot, kind), one in zip(scope.results, values):
+            self.ir.write(slot, self.ir.coerce(one, kind, "the result"))
+        self.ir.branch(scope.end)
+
+    def _statement_Assign(self, statement: ast.Assign) -> None:
+        value = self.expression(statement.value)
+        for target in statement.targets:
+            self.assign(target, value)
+
+    def _statement_AugAssign(self, statement: ast.AugAssign) -> None:
+        op = type(statement.op).__name__
+        if isinstance(statement.target, ast.Name):
+            old = self.expression(ast.copy_location(ast.Name(statement.target.id, ast.Load()), statement.target))
+            self.assign(statement.target, self.ir.arithmetic(op, old, self.expression(statement.value)))
+            return
+        container, index = self.expression(statement.target.value), self.expression(statement.target.slice)
+        old = self.element(container, index)
+        self.set_element(container, index, self.ir.arithmetic(op, old, self.expression(statement.value)))
+
+    def _statement_AnnAssign(self, statement: ast.AnnAssign) -> None:
+        raise Problem("a local variable's type is that of its first value: write s = f64(0), not s: f64 = 0")
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        if isinstance(target, ast.Name):
+            self.assign_name(target, value)
+        elif isinstance(target, ast.Subscript):
+            self.set_element(self.expression(target.value), self.expression(target.slice), value)
+        elif isinstance(target, ast.Tuple):
+            if not isinstance(value, tuple) or len(value) != len(target.elts):
+                raise Problem(f"{len(target.elts)} names on the left, but {describe_count(value)} on the right")
+            for one, part in zip(target.elts, value):
+                self.assign(one, part)
+        else:
+            raise Problem(f"{ast.unparse(target)} can't be assigned to")
+
+    def assign_name(self, target: ast.Name, value: Any) -> None:
+        name, scope = target.id, self.scope
+        if scope.source.assignments[name] == 1 and isinstance(value, Literal | Registers | Lanes):
+            scope.fixed[name] = value
+            scope.defined.add(name)
+            return
+        if name in scope.fixed:
+            what = "a compile-time constant" if isinstance(scope.fixed[name], Literal) else "fixed here"
+            raise Problem(f"{name} is {what} and can't be assigned to")
+        value = self.ir.plain(value)
+        if not isinstance(value, Literal | Value):
+            raise Problem(f"{describe(value)} can't be held in a variable")
+        self.store_name(name, value, target)
+
+    def store_name(self, name: str, value: Any, node: ast.AST) -> None:
+        scope = self.scope
+        if name not in scope.variables:
+            kind = self.kind_for(value)
+            scope.variables[name] = Variable(name, kind, self.ir.allocate(kind), scope.source.line_of(node))
+        self.store_variable(scope.variables[name], value)
+        scope.defined.add(name)
+
+    def store_variable(self, variable: Variable, value: Any) -> None:
+        """Assign; in the masked block of a vector loop only the live lanes of an outer vector change."""
+        where = f"variable {variable.name} (made on line {variable.line})"
+        value = self.ir.coerce(value, variable.type, where)
+        if self.ir.mask is not None and variable.slot in self.outside and isinstance(variable.type, Vector):
+            value = self.ir.select(self.ir.mask, value, self.ir.read(variable.slot, variable.type))
+        self.ir.write(variable.slot, value)
+
+    def kind_for(self, value: Any) -> Any:
+        """The type of a variable that is first given this value."""
+        if isinstance(value, Literal):
+            number = value.value
+            return bool_ if isinstance(number, bool) else i64 if isinstance(number, int) else self.scope.default_float
+        if isinstance(value, Lanes):
+            return Vector(i64)
+        if not isinstance(value, Value):
+            raise Problem(f"{describe(value)} isn't a value")
+        return value.type
+
+    def _statement_If(self, statement: ast.If) -> None:
+        test = self.condition(statement.test)
+        if isinstance(test, Literal):
+            self.block(statement.body if test.value else statement.orelse)
+            return
+        yes, no, end = self.ir.label(), self.ir.label(), self.ir.label()
+        self.ir.branch_if(test, yes, no)
+        before, outcomes = set(self.scope.defined), []
+        for label, body in ((yes, statement.body), (no, statement.orelse)):
+            self.ir.place(label)
+            self.scope.defined = set(before)
+            self.block(body)
+            if not self.terminated:
+                outcomes.append(self.scope.defined)
+                self.ir.branch(end)
+            self.terminated = False
+        self.terminated = not outcomes
+        self.scope.defined = set.intersection(*outcomes) if outcomes else before
+        if outcomes:
+            self.ir.place(end)
+
+    def _statement_While(self, statement: ast.While) -> None:
+        if statement.orelse:
+            raise Problem("a loop's else isn't part of the kernel language")
+        head, body, end = self.ir.label(), self.ir.label(), self.ir.label()
+        self.ir.branch(head)
+        self.ir.place(head)
+        test = self.condition(statement.test)
+        if isinstance(test, Literal):
+            test = self.ir.constant(bool(test.value), bool_)
+        self.ir.branch_if(test, body, end)
+        self.ir.place(body)
+        self.loop_body(statement.body, head, end)
+        self.ir.place(end)
+
+    def loop_body(self, body: list[ast.stmt], next_label: str, end: str) -> None:
+        """A body that runs any number of times: what it defines isn't known to be defined after it."""
+        before = set(self.scope.defined)
+        self.scope.loops.append((next_label, end))
+        self.block(body)
+        self.scope.loops.pop()
+        if not self.terminated:
+            self.ir.branch(next_label)
+        self.terminated = False
+        self.scope.defined = before
+
+    def _statement_Break(self, statement: ast.Break) -> None:
+        self._jump(1)
+
+    def _statement_Continue(self, statement: ast.Continue) -> None:
+        self._jump(0)
+
+    def _jump(self, which: int) -> None:
+        if not self.scope.loops or self.scope.loops[-1] == ("", ""):
+            raise Problem("break and continue work in range and while loops, not in vector or unrolled ones")
+        self.ir.branch(self.scope.loops[-1][which])
+        self.terminated = True
+
+    def _statement_For(self, statement: ast.For) -> None:
+        call = statement.iter
+        if not isinstance(call, ast.Call) or call.keywords or not isinstance(statement.target, ast.Name):
+            raise Problem("a for loop has one name and runs over range, vrange, vfull or unroll")
+        if statement.orelse:
+            raise Problem("a loop's else isn't part of the kernel language")
+        kind = self.expression(call.func)
+        word = "range" if kind is range else getattr(kind, "name", None)
+        loop = {"range": self._range, "unroll": self._unroll, "vrange": self._vector_loop, "vfull": self._vector_loop}
+        if word not in loop:
+            raise Problem(f"a for loop runs over range, vrange, vfull or unroll, not {ast.unparse(call.func)}")
+        if not 1 <= len(call.args) <= 3:
+            raise Problem(f"{word} takes 1 to 3 arguments, {len(call.args)} were given")
+        name = statement.target.id
+        if name in self.scope.variables or name in {p.name for p in self.scope.kernel.parameters}:
+            raise Problem(f"the loop index {name} is also a variable")
+        stores = [n for s in statement.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == name]
+        if any(isinstance(n.ctx, ast.Store) for n in stores):
+            raise Problem(f"the loop index {name} is assigned to in the loop")
+        loop[word](statement, name, [self.expression(a) for a in call.args], word)
+        self.scope.fixed.pop(name, None)
+        self.scope.defined.discard(name)
+
+    def _index(self, name: str, value: Any) -> None:
+        self.scope.fixed[name] = value
+        self.scope.defined.add(name)
+
+    def _unroll(self, statement: ast.For, name: str, bounds: list[Any], word: str) -> None:
+        if not all(isinstance(b, Literal) and isinstance(b.value, int) for b in bounds):
+            raise Problem("the bounds of unroll must be compile-time integers")
+        self.scope.loops.append(("", ""))
+        for i in range(*(b.value for b in bounds)):
+            self._index(name, Literal(i))
+            self.block(statement.body)
+        self.scope.loops.pop()
+
+    def _range(self, statement: ast.For, name: str, bounds: list[Any], word: str) -> None:
+        ir = self.ir
+        step = bounds[2] if len(bounds) == 3 else Literal(1)
+        if not isinstance(step, Literal) or not isinstance(step.value, int) or step.value == 0:
+            raise Problem("the step of a range is a compile-time integer other than 0")
+        low, high = (Literal(0), bounds[0]) if len(bounds) == 1 else bounds[:2]
+        low, high = (ir.coerce(b, i64, "a bound of range") for b in (low, high))
+        slot, head, body, advance, end = ir.allocate(i64), *(ir.label() for _ in range(4))
+        ir.write(slot, low)
+        ir.branch(head)
+        ir.place(head)
+        index = ir.read(slot, i64)
+        ir.branch_if(ir.compare("Lt" if step.value > 0 else "Gt", index, high), body, end)
+        ir.place(body)
+        self._index(name, index)
+        self.loop_body(statement.body, advance, end)
+        ir.place(advance)
+        ir.write(slot, ir.arithmetic("Add", index, step))
+        ir.branch(head)
+        ir.place(end)
+
+    def _vector_loop(self, statement: ast.For, name: str, bounds: list[Any], word: str) -> None:
+        """Whole blocks; then, for vrange, one block under a mask."""
+        if self.in_vector_loop:
+            raise Problem("a vector loop inside a vector loop")
+        if len(bounds) == 3 and (word == "vrange" or not isinstance(bounds[2], Literal)):
+            raise Problem("vrange takes lo and hi; vfull takes lo, hi and a compile-time number of vectors")
+        ir = self.ir
+        low, high = (Literal(0), bounds[0]) if len(bounds) == 1 else bounds[:2]
+        low, high = (ir.coerce(b, i64, f"a bound of {word}") for b in (low, high))
+        width = ir.vl * (bounds[2].value if len(bounds) == 3 else 1)
+        slot, head, body, tail, masked, end = ir.allocate(i64), *(ir.label() for _ in range(5))
+        ir.write(slot, low)
+        ir.branch(head)
+        ir.place(head)
+        index = ir.read(slot, i64)
+        following = ir.arithmetic("Add", index, Literal(width))
+        ir.branch_if(ir.compare("LtE", following, high), body, tail if word == "vrange" else end)
+        ir.place(body)
+        self._vector_body(statement, name, index, None)
+        ir.write(slot, following)
+        ir.branch(head)
+        if word == "vrange":
+            ir.place(tail)
+            ir.branch_if(ir.compare("Lt", index, high), masked, end)
+            ir.place(masked)
+            self._vector_body(statement, name, index, ir.first_lanes(ir.arithmetic("Sub", high, index)))
+            ir.branch(end)
+        ir.place(end)
+
+    def _vector_body(self, statement: ast.For, name: str, index: Value, mask: Value | None) -> None:
+        scope, before = self.scope, set(self.scope.defined)
+        outside = {v.slot for n, v in scope.variables.items() if n in scope.defined}
+        outside |= {v.slot for r in scope.fixed.values() if isinstance(r, Registers) for v in r}
+        self._index(name, Lanes(index, Literal(1)))
+        self.in_vector_loop, self.ir.mask, self.outside = True, mask, frozenset(outside)
+        scope.vector_depth += 1
+        scope.loops.append(("", ""))
+        self.block(statement.body)
+        scope.loops.pop()
+        scope.vector_depth -= 1
+        self.in_vector_loop, self.ir.mask, self.outside = False, None, frozenset()
+        scope.defined = before
+
+    # Expressions
+
+    def expression(self, node: ast.expr) -> Any:
+        """The value of an expression: a Value, Literal, Lanes, a tuple of these, or something known at compile time."""
+        method = getattr(self, "_expression_" + type(node).__name__, None)
+        with self.located(node):
+            if method is None:
+                raise Problem(f"a {type(node).__name__} expression isn't part of the kernel language")
+            return method(node)
+
+    def condition(self, node: ast.expr) -> Any:
+        """A scalar bool, or a literal, for `if` and `while`."""
+        test = self.expression(node)
+        with self.located(node):
+            if is_vector(test):
+                raise Problem("a vector has no single truth: write `a if condition else b`, vany(...) or vall(...)")
+            return self.truth(test)
+
+    def truth(self, test: Any) -> Any:
+        """The test of a choice: a literal, a bool or a vector of bools."""
+        test = self.ir.plain(test)
+        if not isinstance(test, Literal) and (not isinstance(test, Value) or element_of(test.type) is not bool_):
+            raise Problem(f"a condition is a comparison, not {describe(test)}")
+        return test
+
+    def _expression_Constant(self, node: ast.Constant) -> Any:
+        if not isinstance(node.value, bool | int | float):
+            raise Problem(f"{node.value!r} isn't part of the kernel language")
+        return Literal(node.value)
+
+    def _expression_Name(self, node: ast.Name) -> Any:
+        name, scope = node.id, self.scope
+        if name in scope.source.assignments:
+            if name not in scope.defined:
+                raise Problem(f"{name} may be unset here: give it a value on every path that leads to this line")
+            if name in scope.fixed:
+                return scope.fixed[name]
+            variable = scope.variables[name]
+            return self.ir.read(variable.slot, variable.type)
+        names = scope.kernel.names
+        if name not in names and name not in BUILTINS:
+            raise Problem(f"the name {name!r} isn't defined")
+        return self.static(names.get(name, BUILTINS.get(name)), name)
+
+    def static(self, value: Any, name: str) -> Any:
+        """An outer Python object as the compiler sees it."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, bool | int | float):
+            return Literal(value)
+        if isinstance(value, TypeParameter | Pointer):
+            return self.scope.concrete(value)
+        if isinstance(value, tuple):
+            return tuple(self.static(v, name) for v in value)
+        known = isinstance(value, Scalar | Kernel | KernelInstance | Intrinsic | types.ModuleType)
+        if known or any(value is b for b in BUILTINS.values()):
+            return value
+        raise Problem(f"{name} is a {type(value).__name__}: kernels can use numbers, tuples of them, types and kernels")
+
+    def _expression_Attribute(self, node: ast.Attribute) -> Any:
+        container = self.expression(node.value)
+        if not isinstance(container, types.ModuleType) or not hasattr(container, node.attr):
+            raise Problem(f"{ast.unparse(node)} isn't known: only a module has attributes here")
+        return self.static(getattr(container, node.attr), ast.unparse(node))
+
+    def _expression_Tuple(self, node: ast.Tuple) -> tuple:
+        return tuple(self.expression(e) for e in node.elts)
+
+    def _expression_Subscript(self, node: ast.Subscript) -> Any:
+        return self.element(self.expression(node.value), self.expression(node.slice))
+
+    def element(self, container: Any, index: Any) -> Any:
+        """container[index] for pointers, register arrays and constant tuples."""
+        if isinstance(container, tuple):
+            item = container[self._constant_index(container, index)]
+            return self.ir.read(item.slot, item.type) if isinstance(item, Variable) else item
+        return self.ir.load(container, index)
+
+    def set_element(self, container: Any, index: Any, value: Any) -> None:
+        if isinstance(container, Registers):
+            variable = container[self._constant_index(container, index)]
+            self.store_variable(variable, value)
+            return
+        self.ir.store(container, index, value)
+
+    def _constant_index(self, container: tuple, index: Any) -> int:
+        what = "a register array" if isinstance(container, Registers) else "a tuple"
+        if not isinstance(index, Literal) or not isinstance(index.value, int):
+            raise Problem(f"an index into {what} must be a compile-time integer")
+        if not 0 <= index.value < len(container):
+            raise Problem(f"index {index.value} is outside {what} of {len(container)}")
+        return index.value
+
+    def _expression_BinOp(self, node: ast.BinOp) -> Any:
+        left, right = self.expression(node.left), self.expression(node.right)
+        op = type(node.op).__name__
+        if op not in FOLD:
+            raise Problem(f"{op} isn't part of the kernel language")
+        return self.ir.arithmetic(op, left, right)
+
+    def _expression_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        value = self.expression(node.operand)
+        if isinstance(node.op, ast.Not):
+            return self.ir.invert(value)
+        if isinstance(node.op, ast.USub):
+            return self.ir.negate(value)
+        if isinstance(node.op, ast.Invert):
+            return self.ir.arithmetic("BitXor", value, Literal(-1))
+        return value
+
+    def _expression_Compare(self, node: ast.Compare) -> Any:
+        operands = [self.expression(e) for e in (node.left, *node.comparators)]
+        result: Any = Literal(True)
+        for op, left, right in zip(node.ops, operands, operands[1:]):
+            name = type(op).__name__
+            if isinstance(left, Scalar) and isinstance(right, Scalar):
+                name = {"Eq": "Is", "NotEq": "IsNot"}.get(name, name)
+                one = fold(name, Literal(left), Literal(right))
+            else:
+                one = self.ir.compare(name, left, right)
+            result = self.both(result, one)
+        return result
+
+    def both(self, a: Any, b: Any) -> Any:
+        """`a and b` of two conditions that are already known."""
+        for one, other in ((a, b), (b, a)):
+            if isinstance(one, Literal):
+                return other if one.value else Literal(False)
+        return self.ir.arithmetic("BitAnd", a, b)
+
+    def _expression_BoolOp(self, node: ast.BoolOp) -> Any:
+        """Short-circuit for scalars; for vectors the right side reads only the lanes that still matter."""
+        is_and = isinstance(node.op, ast.And)
+        result = self.truth(self.expression(node.values[0]))
+        for operand in node.values[1:]:
+            if isinstance(result, Literal):
+                if bool(result.value) != is_and:
+                    return result
+                result = self.truth(self.expression(operand))
+            elif is_vector(result):
+                with self.lanes_where(result if is_and else self.ir.invert(result)):
+                    right = self.expression(operand)
+                result = self.ir.arithmetic("BitAnd" if is_and else "BitOr", result, right)
+            elif is_cheap(operand):
+                result = self.ir.arithmetic("BitAnd" if is_and else "BitOr", result, self.expression(operand))
+            else:
+                short = self.ir.constant(not is_and, bool_)
+                branches = [lambda o=operand: self.expression(o), lambda s=short: s]
+                result = self.branching(result, *(branches if is_and else branches[::-1]))
+        return result
+
+    def _expression_IfExp(self, node: ast.IfExp) -> Any:
+        test = self.truth(self.expression(node.test))
+        if isinstance(test, Literal):
+            return self.expression(node.body if test.value else node.orelse)
+        if not is_vector(test):
+            if is_cheap(node.body) and is_cheap(node.orelse):
+                return self.ir.select(test, *self.typed_pair(self.expression(node.body), self.expression(node.orelse)))
+            return self.branching(test, lambda: self.expression(node.body), lambda: self.expression(node.orelse))
+        with self.lanes_where(test):
+            yes = self.expression(node.body)
+        with self.lanes_where(self.ir.invert(test)):
+            no = self.expression(node.orelse)
+        return self.ir.select(test, *self.typed_pair(yes, no))
+
+    def typed_pair(self, a: Any, b: Any) -> tuple[Any, Any]:
+        """Two literals get the type that a variable would have."""
+        if isinstance(a, Literal) and isinstance(b, Literal):
+            kind = self.scope.default_float if isinstance(a.value + b.value, float) else self.kind_for(a)
+            return self.ir.constant(a.value, kind), self.ir.constant(b.value, kind)
+        return a, b
+
+    @contextlib.contextmanager
+    def lanes_where(self, condition: Value) -> Iterator[None]:
+        """Narrow the mask to the lanes where a condition holds."""
+        outer = self.ir.mask
+        self.ir.mask = condition if outer is None else self.ir.arithmetic("BitAnd", outer, condition)
+        try:
+            yield
+        finally:
+            self.ir.mask = outer
+
+    def branching(self, test: Value, yes: Any, no: Any) -> Value:
+        """A scalar choice that evaluates one side only."""
+        ir = self.ir
+        with ir.detached() as yes_lines:
+            yes_value = ir.plain(yes())
+        with ir.detached() as no_lines:
+            no_value = ir.plain(no())
+        yes_value, no_value = self.typed_pair(yes_value, no_value)
+        kind = self._common_kind(yes_value, no_value)
+        slot, labels, end = ir.allocate(kind), (ir.label(), ir.label()), ir.label()
+        ir.branch_if(test, *labels)
+        for label, lines, value in ((labels[0], yes_lines, yes_value), (labels[1], no_lines, no_value)):
+            ir.place(label)
+            ir.lines.extend(lines)
+            ir.write(slot, ir.coerce(value, kind, "the value of a conditional expression", fill=True))
+            ir.branch(end)
+        ir.place(end)
+        return ir.read(slot, kind)
+
+    def _common_kind(self, a: Any, b: Any) -> Any:
+        if isinstance(a, Value) and isinstance(b, Value) and a.type == b.type:
+            return a.type
+        with self.ir.detached():
+            return self.ir.unify(a, b)[0].type
+
+    def _expression_Call(self, node: ast.Call) -> Any:
+        from .lower_calls import call
+
+        return call(self, node)
+
+
+ATTRIBUTES = 'nounwind mustprogress "prefer-vector-width"="512" "min-legal-vector-width"="512"'
+BUILTINS = {"range": range, "abs": abs, "min": min, "max": max, "int": int, "float": float, "bool": bool}
+
+
+def flags_of(kernel: Kernel) -> str:
+    """The fast-math flags that a kernel allows itself."""
+    return "" if kernel.strict else FAST + ("reassoc " if kernel.reassoc else "")
+
+
+def is_cheap(node: ast.expr) -> bool:
+    """Whether evaluating needlessly is harmless: no memory access, call or division."""
+    costly = ast.Subscript | ast.Call | ast.FloorDiv | ast.Mod | ast.IfExp | ast.BoolOp
+    return not any(isinstance(n, costly) for n in ast.walk(node))
+
+
+def describe_count(value: Any) -> str:
+    return f"{len(value)} values" if isinstance(value, tuple) else "one value"
+
+
+def entry_wrapper(instance: KernelInstance) -> str:
+    """`void entry(i64 *args, i64 lo, i64 hi, i64 tid)`, which unpacks an argument block."""
+    lines, given = [], []
+    for i, parameter in enumerate(instance.arguments):
+        kind = parameter.type
+        lines.append(f"  %p{i} = getelementptr i64, ptr %args, i64 {i}")
+        lines.append(f"  %a{i} = load {kind.stored if kind is bool_ else kind.llvm}, ptr %p{i}, align 8")
+        if kind is bool_:
+            lines.append(f"  %b{i} = icmp ne i8 %a{i}, 0")
+        given.append(f"{kind.llvm} %{'b' if kind is bool_ else 'a'}{i}")
+    given += [f"i64 %{p.name}" for p in instance.signature[len(instance.arguments) :]]
+    return "\n".join(
+        [
+            f"define void @{instance.entry_symbol}(ptr %args, i64 %lo, i64 %hi, i64 %tid) nounwind {{",
+            *lines,
+            f"  tail call void @{instance.symbol}({', '.join(given)})",
+            "  ret void",
+            "}",
+        ]
+    )
+
+
+def lower(instance: KernelInstance) -> tuple[str, dict[str, KernelInstance]]:
+    """The IR of an instance, and the instances that it calls.
+
+    Raises:
+        KernelError: something in the kernel is outside the language.
+    """
+    lowering = Lowering(instance)
+    return lowering.unit(), lowering.units

@@ -1,0 +1,78 @@
+"""The parsed source of a kernel, and errors that point into it."""
+
+import ast
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import KernelError
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kernel's syntax tree; `first_line` is the line of the file where its text begins."""
+
+    kernel: "Kernel"
+    tree: ast.FunctionDef
+    lines: list[str]
+    first_line: int
+
+    def line_of(self, node: ast.AST) -> int:
+        return self.first_line + node.lineno - 1
+
+    def where(self, node: ast.AST) -> str:
+        """File, line and text of a node."""
+        text = self.lines[node.lineno - 1].strip() if node.lineno <= len(self.lines) else ast.unparse(node)
+        return f"  {self.kernel.file}, line {self.line_of(node)}, in {self.kernel.name}\n    {text}"
+
+    @functools.cached_property
+    def assignments(self) -> dict[str, int]:
+        """How often each local name is given a value; a name given one once may be a compile-time constant."""
+        counts = dict.fromkeys((p.name for p in self.kernel.parameters), 1)
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                counts[node.id] = counts.get(node.id, 0) + 1
+            if isinstance(node, ast.AugAssign | ast.For) and isinstance(node.target, ast.Name):
+                counts[node.target.id] = counts.get(node.target.id, 0) + 1
+        return counts
+
+
+@functools.cache
+def parse(kernel: "Kernel") -> Source:
+    """The tree of a kernel, checked to be the text that its byte code was made of."""
+    code = kernel.function.__code__
+    tree = ast.parse(kernel.source)
+    functions = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == kernel.name]
+    if not functions:
+        raise KernelError(
+            f"kernel {kernel.name}, {kernel.file} line {code.co_firstlineno}: no 'def' found in its source"
+        )
+    function = functions[-1]
+    first_line = 1 if kernel.generated is not None else code.co_firstlineno
+    source = Source(kernel, function, kernel.source.splitlines(), first_line)
+    if not _made_of(function, code):
+        raise KernelError(
+            f"kernel {kernel.name}, {kernel.file} line {code.co_firstlineno}: the file has changed since it was "
+            "imported; start Python again"
+        )
+    return source
+
+
+def _made_of(function: ast.FunctionDef, code: object) -> bool:
+    """Whether compiling the tree gives the byte code that runs (so that the key in the cache speaks of this text)."""
+    bare = ast.FunctionDef(
+        name=function.name, args=function.args, body=function.body, decorator_list=[], returns=None, type_params=[]
+    )
+    outer_arguments = ast.arguments(
+        posonlyargs=[], args=[ast.arg(n) for n in code.co_freevars], kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
+    outer = ast.FunctionDef(
+        name="outer", args=outer_arguments, body=[bare], decorator_list=[], returns=None, type_params=[]
+    )
+    module = compile(ast.fix_missing_locations(ast.Module([outer], [])), "<check>", "exec")
+    compiled_outer = next(c for c in module.co_consts if hasattr(c, "co_code"))
+    compiled = next(c for c in compiled_outer.co_consts if hasattr(c, "co_code") and c.co_name == function.name)
+    return compiled.co_code == code.co_code and compiled.co_names == code.co_names

@@ -32,7 +32,7 @@ def binds(*op_types: type[Op]) -> Callable[[Binder], Binder]:
 
 
 @dataclass(eq=False)
-class Launch:
+class KernelCall:
     """One record of a plan: a kernel on `n` pieces of work cut into `chunks`, with its arguments in order.
 
     `in_place` names pairs (output, input) of buffers that the kernel may be given as one: it reads each element of the
@@ -60,6 +60,7 @@ class Binding:
 
     Attributes:
         inputs: buffers of the node's inputs (strided windows; see `contiguous`).
+        shapes: of the outputs.
         values: the inputs' values where known before running, else None.
         threads: how many threads will share a launch.
     """
@@ -70,7 +71,7 @@ class Binding:
         self.inputs = list(inputs)
         self.values = list(values)
         self.threads = planner.threads
-        self._shapes = shapes
+        self.shapes = shapes
         self._outputs: list[Buffer | None] = [None] * len(node.outputs)
 
     @property
@@ -81,13 +82,16 @@ class Binding:
     def output(self, j: int, reuse: Buffer | None = None) -> Buffer:
         """The buffer of result j; with `reuse`, that input's memory if nobody needs it afterwards."""
         if self._outputs[j] is None:
-            v = self.node.outputs[j]
-            if reuse is not None and self._planner.can_reuse(reuse, v.type.dtype, self._shapes[j]):
-                self._outputs[j] = reuse.reshaped(self._shapes[j])
+            if reuse is not None and self.can_reuse(reuse, j):
+                self._outputs[j] = reuse.reshaped(self.shapes[j])
                 self._planner.claim(reuse)
             else:
-                self._outputs[j] = new_buffer("arena", v.type.dtype, self._shapes[j])
+                self._outputs[j] = new_buffer("arena", self.node.outputs[j].dtype, self.shapes[j])
         return self._outputs[j]
+
+    def can_reuse(self, buffer: Buffer, j: int) -> bool:
+        """Whether result j may take the memory of an input: it fits, and nobody needs the input afterwards."""
+        return self._planner.can_reuse(buffer, self.node.outputs[j].dtype, self.shapes[j])
 
     def scratch(self, shape: Sequence[int], dtype: str) -> Buffer:
         """Memory for the launches of this node only."""
@@ -102,7 +106,7 @@ class Binding:
         in_place: Sequence[tuple[Buffer, Buffer]] = (),
     ) -> None:
         """Add a record: `instance` (a kernel instance) on `args` (buffers, ints, floats) over range(n) in `chunks`."""
-        self._planner.add(Launch(instance, args, n, max(1, min(chunks, n, 32)), tuple(in_place)))
+        self._planner.add(KernelCall(instance, args, n, max(1, min(chunks, n, 32)), tuple(in_place)))
 
     def contiguous(self, buffer: Buffer) -> Buffer:
         """`buffer` itself if its elements follow each other, else a copy of it that does."""

@@ -9,17 +9,13 @@ from .. import codegen
 from ..graph import Apply, Constant, Variable
 from ..kernels import vmath
 from ..ops.elementwise import BroadcastLike, Cast, Elementwise
-from ..rewrites.fuse import Fused
+from ..rewrites.fuse import INTEGER_ROWS, Fused
 from .binding import Binding, Declined, binds
 from .buffers import Buffer
 
 SCALARS = {
     "float32": "f32", "float64": "f64", "int64": "i64", "int32": "i32", "int8": "i8", "uint8": "u8", "uint32": "u32",
     "uint64": "u64", "bool": "bool_",
-}  # fmt: skip
-INTEGER_ROWS = {
-    "add", "subtract", "multiply", "negative", "square", "where", "maximum", "minimum", "clip", "equal", "not_equal",
-    "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor", "logical_not",
 }  # fmt: skip
 LETTERS = "xyz"
 
@@ -46,14 +42,14 @@ class Loop:
 @binds(Elementwise, Cast, Fused)
 def bind_elementwise(node: Apply, b: Binding) -> None:
     inputs, nodes, outputs = _inner_graph(node)
-    shape = b._shapes[0]
-    if any(s != shape for s in b._shapes):
+    shape = b.shapes[0]
+    if any(s != shape for s in b.shapes):
         raise Declined
     body = _Body(inputs, nodes, outputs)
     results, pairs = [], []
     for j in range(len(outputs)):
         candidates = [x for x in b.inputs if x.shape == shape and x.is_contiguous and x not in [p[1] for p in pairs]]
-        reuse = next((x for x in candidates if b._planner.can_reuse(x, outputs[j].dtype, shape)), None)
+        reuse = next((x for x in candidates if b.can_reuse(x, j)), None)
         results.append(b.output(j, reuse))
         pairs += [(results[j], x) for x in candidates]
     loop = merge_axes(shape, [*(_spread(x, shape) for x in b.inputs), *(r.strides for r in results)])

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from .. import codegen
+from ..codegen import address_of
 from ..graph import Apply, Constant, SharedVariable, Variable, aligned_empty, run_node
-from .binding import HostCall, Launch
+from .binding import HostCall, KernelCall
 from .buffers import Buffer, Storage, lay_out
 from .planner import FOREVER, Planner
 
@@ -23,7 +24,7 @@ class Workspace:
     def reserve(self, nbytes: int) -> None:
         if self.memory.nbytes < nbytes or not self.address:
             self.memory = aligned_empty((nbytes,), "uint8")
-            self.address = _address(self.memory)
+            self.address = address_of(self.memory)
 
 
 class Plan:
@@ -97,14 +98,14 @@ class Plan:
     def _lay_out(self) -> None:
         seen: dict[Storage, None] = {}
         for step in self.steps:
-            for item in step.args if isinstance(step, Launch) else (*step.inputs, *step.outputs):
+            for item in step.args if isinstance(step, KernelCall) else (*step.inputs, *step.outputs):
                 if isinstance(item, Buffer) and item.storage.kind == "arena":
                     seen[item.storage] = None
         self.arena_size = lay_out(list(seen))
 
     # --- argument blocks ----------------------------------------------------------------------------------------------
     def _write_blocks(self) -> None:
-        launches = [step for step in self.steps if isinstance(step, Launch) and step.n > 0]
+        launches = [step for step in self.steps if isinstance(step, KernelCall) and step.n > 0]
         addresses = codegen.link({step.instance for step in launches})
         starts, total = [], 0
         for step in launches:
@@ -112,7 +113,7 @@ class Plan:
             total += max(len(step.args), 1)
         self.block = np.zeros(max(total, 1), np.int64)
         self.table = np.zeros((max(len(launches), 1), 5), np.int64)
-        base = _address(self.block)
+        base = address_of(self.block)
         arena_slots: list[int] = []
         for row, (step, start) in enumerate(zip(launches, starts)):
             parameters = step.instance.arguments
@@ -132,7 +133,7 @@ class Plan:
         storage = self.aliases.get(buffer.storage, buffer.storage)
         offset = buffer.offset * buffer.itemsize
         if storage.kind == "constant":
-            self.block[slot] = _address(storage.owner) + offset
+            self.block[slot] = address_of(storage.owner) + offset
         elif storage.kind == "arena":
             self.block[slot] = storage.offset + offset
             arena_slots.append(slot)
@@ -152,7 +153,7 @@ class Plan:
                 else:
                     segments.append([row, 1])
                 row += 1
-        return [s if isinstance(s, HostCall) else codegen.Segment(self.table[s[0] : s[0] + s[1]]) for s in segments]
+        return [s if isinstance(s, HostCall) else codegen.Launch(self.table[s[0] : s[0] + s[1]]) for s in segments]
 
     # --- running ------------------------------------------------------------------------------------------------------
     def run(self, arrays: Sequence[np.ndarray], workspace: Workspace) -> list[np.ndarray]:
@@ -182,7 +183,7 @@ class Plan:
             if isinstance(segment, HostCall):
                 self._host_call(segment, kept, targets, workspace)
             else:
-                segment.run()
+                segment()
         for i, buffer in self.copied:
             results[i] = np.array(self._array(buffer, kept, targets, workspace), order="C")
         self._commit(kept, targets, workspace)
@@ -219,14 +220,10 @@ class Plan:
         return buffer.array(base)
 
 
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
-
-
 def _patch(block: np.ndarray, storage: Storage, array: np.ndarray) -> None:
     slots = storage.slots
     if slots:
-        address = _address(array)
+        address = address_of(array)
         for slot, offset in slots:
             block[slot] = address + offset
 

@@ -1,0 +1,1 @@
+"""Native loops, written in the kernel language: pointers and numbers only."""

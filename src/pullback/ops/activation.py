@@ -305,7 +305,7 @@ hard_mish = define(
 def softshrink(x: Any, lambd: Any = 0.5) -> Variable:
     """x moved towards 0 by `lambd`, and 0 within it; derivative 0 at the kinks."""
     x = _as_float(x)
-    return x - clip(x, negative(lambd), lambd)
+    return x - clip(x, -lambd, lambd)
 
 
 def hardshrink(x: Any, lambd: Any = 0.5) -> Variable:

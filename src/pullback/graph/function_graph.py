@@ -1,6 +1,7 @@
 """A private copy of a graph that may be edited: each variable knows its clients."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from ..errors import GraphError
 from .op import Apply
@@ -9,6 +10,13 @@ from .variable import Variable
 from .walk import toposort
 
 Use = tuple[Apply | None, int]  # (node, number of its input), or (None, number of the graph's output)
+
+
+class Edit(NamedTuple):
+    """What a replacement did: the nodes that it brought in, each after its inputs, and those that read something else."""
+
+    new: list[Apply]
+    changed: list[Apply]
 
 
 class FunctionGraph:
@@ -24,8 +32,9 @@ class FunctionGraph:
     """
 
     def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
-        self._given = list(inputs)
+        self._given = tuple(inputs)
         self.inputs = [v if v.owner is None else Variable(v.type, name=v.name) for v in inputs]
+        self._leaves = frozenset(self.inputs)
         self.nodes: dict[Apply, None] = {}
         self.clients: dict[Variable, dict[Use, None]] = {v: {} for v in self.inputs}
         copies: dict[Variable, Variable] = dict(zip(inputs, self.inputs))
@@ -77,24 +86,21 @@ class FunctionGraph:
             raise GraphError(f"the clients of {wrong[:5]} are registered wrongly")
 
     # --- editing ------------------------------------------------------------------------------------------------------
-    def replace(self, replacements: Mapping[Variable, Variable]) -> list[Apply]:
-        """Let every client of each key read its value instead; what nobody needs any more is dropped.
-
-        Returns the nodes that are new, each after its inputs, and then those that now read something else.
-        """
+    def replace(self, replacements: Mapping[Variable, Variable]) -> Edit:
+        """Let every client of each key read its value instead; what nobody needs any more is dropped."""
         uses = {old: list(self.clients.get(old, ())) for old in replacements}  # before the new nodes read `old` too
-        new_nodes = self._import(replacements.values())
-        changed: dict[Apply, None] = dict.fromkeys(new_nodes)
-        for old, new in replacements.items():
-            if old is new:
+        new = self._import(replacements.values())
+        changed: dict[Apply, None] = {}
+        for old, v in replacements.items():
+            if old is v:
                 continue
-            _check_exchange(old, new)
-            if new.name is None and new.owner is not None:
-                new.name = old.name
-            self._redirect(uses[old], new)
+            _check_exchange(old, v)
+            if v.name is None and v.owner is not None:
+                v.name = old.name
+            self._redirect(uses[old], v)
             changed.update((node, None) for node, _ in uses[old] if node is not None)
-        self._prune([*replacements, *(v for node in new_nodes for v in node.outputs)])
-        return [node for node in changed if node in self.nodes]
+        self._prune([*replacements, *(v for node in new for v in node.outputs)])
+        return Edit([n for n in new if n in self.nodes], [n for n in changed if n in self.nodes])
 
     def _add(self, node: Apply) -> None:
         self.nodes[node] = None
@@ -131,7 +137,6 @@ class FunctionGraph:
 
     def _prune(self, variables: Iterable[Variable]) -> None:
         """Drop the owners of `variables` that nothing needs, and in turn what only they needed."""
-        inputs = set(self.inputs)
         stack = list(variables)
         while stack:
             v = stack.pop()
@@ -139,7 +144,7 @@ class FunctionGraph:
                 continue
             node = v.owner
             if node is None:
-                if v not in inputs:
+                if v not in self._leaves:
                     self.clients.pop(v, None)
             elif node in self.nodes and not any(self.clients[out] for out in node.outputs):
                 del self.nodes[node]
@@ -152,6 +157,8 @@ class FunctionGraph:
 
 def _check_exchange(old: Variable, new: Variable) -> None:
     a, b = old.type, new.type
+    if a == b:
+        return
     fits = isinstance(a, TensorType) and isinstance(b, TensorType) and (a.dtype, a.ndim) == (b.dtype, b.ndim)
     if not fits or any(None not in (n, m) and n != m for n, m in zip(a.shape, b.shape)):
         raise GraphError(f"can't replace {old!r} of type {a} by {new!r} of type {b}")

@@ -1,10 +1,7 @@
-"""The same meaning in fewer steps."""
+"""The same meaning in fewer or better steps."""
 
-from collections.abc import Sequence
+from .driver import rewrite
+from .fuse import Fused, fuse
+from .optimize import optimize
 
-from ..graph import Variable
-
-
-def optimize(outputs: Sequence[Variable], inputs: Sequence[Variable]) -> list[Variable]:
-    """Outputs that compute the same with fewer or better steps."""
-    return list(outputs)
+__all__ = ["Fused", "fuse", "optimize", "rewrite"]

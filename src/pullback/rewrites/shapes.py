@@ -1,0 +1,240 @@
+"""What can be proved about shapes before any is known: lengths as integers or symbols, and which are equal."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..graph import Apply, Constant, TensorType, Variable
+from ..ops.elementwise import BroadcastLike, Elementwise
+from ..ops.linear import MatMul
+from ..ops.shape import BroadcastTo, Length, Reshape, Shape, Squeeze
+
+
+class Symbol:
+    """A length that only running tells. Equal symbols are equal lengths; of different ones nothing is known."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self) -> None:
+        self.parent: Dim | None = None
+
+
+Dim = int | Symbol
+Dims = tuple[Dim, ...]
+
+
+class Undecided(Exception):
+    """A shape rule asked something of an unknown length that can't be answered now."""
+
+
+class Unknown:
+    """A symbol as an op's `infer_shape` sees it: it can be passed on, and refuses every question but identity."""
+
+    __slots__ = ("symbol",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, symbol: Symbol) -> None:
+        self.symbol = symbol
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Unknown) and other.symbol is self.symbol:
+            return True
+        raise Undecided
+
+    def _refuse(self, *_: Any) -> Any:
+        raise Undecided
+
+    __bool__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+
+class ShapeFacts:
+    """Shapes of variables as tuples of integers and symbols, each computed once, when first asked for."""
+
+    def __init__(self) -> None:
+        self._dims: dict[Variable, Dims] = {}
+        self._values: dict[Variable, Dim] = {}
+        self._broadcasts: dict[frozenset[Symbol], Symbol] = {}
+        self._representatives: dict[Variable, Variable] = {}
+        self._leaves: dict[Dims, Variable] = {}
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+    def dims(self, v: Variable) -> Dims:
+        """The shape of `v`; symbols known to be equal are one and the same."""
+        if v not in self._dims:
+            self._compute(v)
+        return tuple([self._root(n) for n in self._dims[v]])
+
+    def same(self, *variables: Variable) -> bool:
+        """Whether all certainly have one shape."""
+        first = self.dims(variables[0])
+        return all(self.dims(v) == first for v in variables[1:])
+
+    def broadcast(self, variables: Sequence[Variable]) -> Dims:
+        """The shape that `variables` broadcast to."""
+        shapes = [self.dims(v) for v in variables]
+        ndim = max(map(len, shapes))
+        return tuple(self._meet([s[a] for s in shapes if len(s) >= -a]) for a in range(-ndim, 0))
+
+    def value(self, v: Variable) -> Dim:
+        """The value of an integer scalar, as a length."""
+        if v not in self._values:
+            if isinstance(v, Constant):
+                self._values[v] = int(v.data)
+            elif v.owner is not None and isinstance(v.owner.op, Length):
+                self._values[v] = self.dims(v.owner.inputs[0])[v.owner.op.axis]
+            else:
+                self._values[v] = Symbol()
+        return self._root(self._values[v])
+
+    def representative(self, v: Variable) -> Variable:
+        """A variable that certainly has the shape of `v` and is no later to compute: a leaf, or an ancestor of `v`."""
+        climbed = []
+        while v not in self._representatives:
+            climbed.append(v)
+            above = next((x for x in v.owner.inputs if self.dims(x) == self.dims(v)), None) if v.owner else None
+            if above is None:
+                self._representatives[v] = self._leaves.get(self.dims(v), v)
+            else:
+                v = above
+        found = self._representatives[v]
+        self._representatives.update(dict.fromkeys(climbed, found))
+        return found
+
+    # --- what is told -------------------------------------------------------------------------------------------------
+    def assume(self, v: Variable, shape: Sequence[int]) -> None:
+        """Take `shape` as the shape of the leaf `v`."""
+        self._dims[v] = tuple(shape)
+
+    def note_leaves(self, variables: Iterable[Variable]) -> None:
+        """Leaves of the graph, any of which may stand for another variable's shape."""
+        for v in variables:
+            self._leaves.setdefault(self.dims(v), v)
+
+    def equal_by_replacement(self, old: Variable, new: Variable) -> None:
+        """Both have the same value, therefore one shape."""
+        for n, m in zip(self.dims(old), self.dims(new)):
+            self._equate(n, m)
+
+    def _compute(self, v: Variable) -> None:
+        stack = [v]
+        while stack:
+            w = stack[-1]
+            if w in self._dims:
+                stack.pop()
+            elif w.owner is None:
+                self._dims[w] = tuple([Symbol() if n is None else n for n in _static(w)])
+                stack.pop()
+            else:
+                missing = [x for x in w.owner.inputs if x not in self._dims and isinstance(x.type, TensorType)]
+                if missing:
+                    stack += missing
+                else:
+                    self._visit(w.owner)
+                    stack.pop()
+
+    def _visit(self, node: Apply) -> None:
+        found = self._inferred(node)
+        for v, shape in zip(node.outputs, found):
+            lengths = []
+            for a, static in enumerate(_static(v)):
+                n = None if shape is None else shape[a]
+                if n is not None and static is not None:
+                    self._equate(n, static)
+                lengths.append(static if static is not None else n if n is not None else Symbol())
+            self._dims[v] = tuple(lengths)
+
+    def _inferred(self, node: Apply) -> Sequence[Dims | None]:
+        rule = RULES.get(type(node.op))
+        if rule is not None:
+            return [rule(self, node)]
+        seen = [tuple([n if isinstance(n, int) else Unknown(n) for n in self.dims(x)]) for x in node.inputs]
+        values = [x.data if isinstance(x, Constant) else None for x in node.inputs]
+        try:
+            shapes = node.op.infer_shape(node, seen, values)
+        except Exception:  # a rule that counts with its lengths can't be followed with symbols
+            shapes = None
+        if shapes is None:
+            return [None] * len(node.outputs)
+        return [tuple([n.symbol if isinstance(n, Unknown) else int(n) for n in s]) for s in shapes]
+
+    # --- symbols ------------------------------------------------------------------------------------------------------
+    def _root(self, n: Dim) -> Dim:
+        while isinstance(n, Symbol) and n.parent is not None:
+            n = n.parent
+        return n
+
+    def _equate(self, n: Dim, m: Dim) -> None:
+        """Note that two lengths are equal (where they aren't, running the node that says so raises)."""
+        n, m = self._root(n), self._root(m)
+        if isinstance(n, Symbol) and n is not m:
+            n.parent = m
+        elif isinstance(m, Symbol) and n is not m:
+            m.parent = n
+
+    def _meet(self, lengths: Iterable[Dim]) -> Dim:
+        """What lengths broadcast to along one axis."""
+        distinct = list(dict.fromkeys(n for n in map(self._root, lengths) if n != 1))
+        known = [n for n in distinct if isinstance(n, int)]
+        if known:
+            return known[0]
+        if len(distinct) < 2:
+            return distinct[0] if distinct else 1
+        return self._broadcasts.setdefault(frozenset(distinct), Symbol())
+
+
+def _static(v: Variable) -> tuple[int | None, ...]:
+    if isinstance(v, Constant):
+        return v.data.shape
+    return v.type.shape if isinstance(v.type, TensorType) else ()
+
+
+# --- ops whose own rule asks more of a length than a symbol can answer ------------------------------------------------
+
+
+def _elementwise(facts: ShapeFacts, node: Apply) -> Dims:
+    return facts.broadcast(node.inputs)
+
+
+def _broadcast_like(facts: ShapeFacts, node: Apply) -> Dims:
+    return facts.dims(node.inputs[1])
+
+
+def _filled_in(facts: ShapeFacts, node: Apply) -> Dims:
+    symbolic = iter(node.inputs[1:])
+    return tuple(facts.value(next(symbolic)) if n is None else n for n in node.op.shape)
+
+
+def _reshape(facts: ShapeFacts, node: Apply) -> Dims:
+    new = _filled_in(facts, node)
+    if -1 not in new:
+        return new
+    old, rest = list(facts.dims(node.inputs[0])), [n for n in new if n != -1]
+    for n in rest:
+        if n in old:
+            old.remove(n)
+        elif n != 1:
+            return tuple(Symbol() if n == -1 else n for n in new)
+    left = [n for n in old if n != 1]
+    remaining = left[0] if len(left) == 1 else 1 if not left else Symbol()
+    return tuple(remaining if n == -1 else n for n in new)
+
+
+def _squeeze(facts: ShapeFacts, node: Apply) -> Dims:
+    return tuple(n for a, n in enumerate(facts.dims(node.inputs[0])) if a not in node.op.axes)
+
+
+def _matmul(facts: ShapeFacts, node: Apply) -> Dims:
+    a, b = (facts.dims(x) for x in node.inputs)
+    facts._equate(a[-1], b[-2])
+    ndim = max(len(a), len(b)) - 2
+    batch = [facts._meet([s[-2 + i] for s in (a, b) if len(s) - 2 >= -i]) for i in range(-ndim, 0)]
+    return (*batch, a[-2], b[-1])
+
+
+def _shape(facts: ShapeFacts, node: Apply) -> Dims:
+    return (len(facts.dims(node.inputs[0])),)
+
+
+RULES: dict[type, Callable[[ShapeFacts, Apply], Dims]] = {
+    Elementwise: _elementwise, BroadcastLike: _broadcast_like, BroadcastTo: _filled_in, Reshape: _reshape,
+    Squeeze: _squeeze, MatMul: _matmul, Shape: _shape,
+}  # fmt: skip

@@ -39,7 +39,6 @@ def audit_node(node: Apply, arrays: Arrays) -> list[np.ndarray]:
         if i not in op.destroy_map.values() and not same(a, b):
             raise Wrong(Mistake("writes its input", f"{op}.perform changed its input {i}; copy it, or declare destroy_map"))
     _check_views(node, given, outputs)
-    _check_types(node, outputs)
     _check_inferred_shapes(node, before, outputs)
     first = [y.copy() for y in outputs]
     with poisoned_buffers(1):
@@ -56,12 +55,18 @@ def audit_node(node: Apply, arrays: Arrays) -> list[np.ndarray]:
 
 
 def _run(node: Apply, arrays: Arrays) -> list[np.ndarray]:
-    try:
-        return run_node(node, arrays)
-    except ValueError as error:
-        if "promised" in str(error):
-            raise Wrong(Mistake("dtype", str(error))) from None
-        raise
+    """Call `perform` and compare what it returns with what `make_node` promised."""
+    op = node.op
+    result = op.perform(*arrays)
+    outputs = [np.asarray(y) for y in (result if isinstance(result, (tuple, list)) else (result,))]
+    if len(outputs) != len(node.outputs):
+        raise Wrong(Mistake("outputs", f"{op}.perform returned {len(outputs)} arrays; make_node has {len(node.outputs)}"))
+    for o, (v, y) in enumerate(zip(node.outputs, outputs)):
+        if y.dtype.name != v.type.dtype:
+            raise Wrong(Mistake("dtype", f"output {o} of {op} is {y.dtype}; make_node promised {v.type}"))
+        if y.ndim != v.type.ndim or any(n is not None and n != m for n, m in zip(v.type.shape, y.shape)):
+            raise Wrong(Mistake("shape", f"output {o} of {op} has shape {y.shape}; make_node promised {v.type}"))
+    return outputs
 
 
 def _check_views(node: Apply, inputs: Arrays, outputs: Arrays) -> None:
@@ -75,12 +80,6 @@ def _check_views(node: Apply, inputs: Arrays, outputs: Arrays) -> None:
         for p in range(o):
             if np.may_share_memory(outputs[p], y) and declared.get(o, -1) != declared.get(p, -2):
                 raise Wrong(Mistake("undeclared view", f"outputs {p} and {o} of {op} share memory"))
-
-
-def _check_types(node: Apply, outputs: Arrays) -> None:
-    for o, (v, y) in enumerate(zip(node.outputs, outputs)):
-        if any(n is not None and n != m for n, m in zip(v.type.shape, y.shape)):
-            raise Wrong(Mistake("shape", f"output {o} of {node.op} has shape {y.shape}; make_node promised {v.type}"))
 
 
 def _check_inferred_shapes(node: Apply, inputs: Arrays, outputs: Arrays) -> None:
@@ -146,6 +145,10 @@ def check_rule(node: Apply) -> None:
     answers = check_answers(node, node.op.L_op(node.inputs, node.outputs, cotangents))
     for i, (answer, x) in enumerate(zip(answers, node.inputs)):
         tensor = isinstance(answer.type, TensorType)
+        if tensor and answer.ndim != x.ndim and not node.op.broadcasts:
+            kind = "missing broadcast sum" if answer.ndim > x.ndim else "shape"
+            message = f"the rule of {node.op} gives a {answer.ndim}-d term for its input {i}, which is {x.ndim}-d"
+            raise Wrong(Mistake(kind, message, i, 1))
         if tensor and x.type.is_float and len(floats) == 1 and answer.dtype != x.dtype:
             message = f"the rule of {node.op} answers in {answer.dtype} for its input {i}, which is {x.dtype}"
             raise Wrong(Mistake("dtype", message, i, 1))

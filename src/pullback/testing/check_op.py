@@ -349,6 +349,7 @@ class Examination:
                 continue
             sizes = {**self.sizes, **dict.fromkeys(axes, 1)}
             subject = self.subject()
+            audit(subject.inputs, subject.outputs, self.entry.draw(self.rng, sizes))
             if self.entry.pullback is None:
                 prove(
                     Masked(subject, set(self.entry.differs)), lambda sizes=sizes: self.entry.draw(self.rng, sizes), self.rng,

@@ -71,9 +71,9 @@ def likely_kind(
         return "disconnected", "the rule says that the output doesn't depend on this input, but it does"
     if not found.any():
         return "dropped term", "the gradient is zero, yet the output changes with this input"
-    if not close(found, expected, LARGEST) and not _is_linear(subject, arrays, cotangents, i, found):
+    if not _is_linear(subject, arrays, cotangents, i, found):
         return "upstream gradient", "the gradient isn't proportional to the upstream gradient: is that used as a factor?"
-    for explain in (_sign, _factor, _rearranged, _swapped, _partial_sum, _dropped):
+    for explain in (_sign, _factor, _rearranged, _swapped, _dropped, _partial_sum):
         answer = explain(subject, arrays, cotangents, grads, i, found, expected, terms)
         if answer:
             return answer
@@ -118,6 +118,10 @@ def _rearranged(subject, arrays, cotangents, grads, i, found, expected, terms):
         for shift in range(1, found.shape[axis]):
             if close(np.roll(found, shift, axis), expected):
                 return "transposed", f"the gradient is shifted by {shift} along axis {axis}"
+    upstream = flat(cotangents)
+    if found.size == upstream.size > 1 and upstream.all():
+        if close(found.reshape(-1), terms / upstream[:, None] @ upstream):
+            return "transposed", "the Jacobian is applied to the upstream gradient, not its transpose"
     if found.size > 1 and close(np.sort(found, axis=None), np.sort(expected, axis=None)):
         return "transposed", "the right numbers stand at the wrong places"
     return None

@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 from benchmarks import report
-from benchmarks.contenders import PEERS, select
-from benchmarks.runner import RESULTS, ContenderFailed, cold_starts, compare
+from benchmarks.contenders import PEERS, Contender, select
+from benchmarks.runner import RESULTS, cold_starts, compare
 from benchmarks.workloads import COLD_START, DEPTHS, WORKLOADS
 
 FIRST_STEPS = {"cold": ("W9", COLD_START), "depth": ("W10", list(DEPTHS))}
@@ -65,9 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         workloads = find(options.workloads)
         contenders = select(["pullback", *options.peers])
-        base = next((c for c in contenders if str(c) == options.base), contenders[-1])
-        recorded = [measure(workload, contenders, base, options) for workload in workloads]
-    except (LookupError, ContenderFailed) as problem:
+        recorded = [measure(workload, contenders, options) for workload in workloads]
+    except LookupError as problem:
         print(f"benchmarks: {problem.args[0]}", file=sys.stderr)
         return 2
     if options.json:
@@ -75,16 +74,16 @@ def main(arguments: list[str] | None = None) -> int:
     return int(any("failed" in figures for record in recorded for figures in report.of_pullback(record)))
 
 
-def measure(workload: str, contenders: list, base: Any, options: argparse.Namespace) -> dict[str, Any]:
+def measure(workload: str, contenders: list[Contender], options: argparse.Namespace) -> dict[str, Any]:
     """Measures one workload, prints its table and keeps its record in results/."""
     if workload in FIRST_STEPS:
         key, works = FIRST_STEPS[workload]
         key += "-fresh" if options.fresh else ""
-        results = cold_starts(works, contenders, options.rounds, options.fresh, options.patience)
+        base, results = options.base, cold_starts(works, contenders, options.rounds, options.fresh, options.patience)
     else:
         key = workload
-        results = compare(workload, contenders, base, options.rounds, options.slice, options.patience)
-    record = {"workload": key, "base": str(base), "machine": report.machine(), "results": results}
+        base, results = compare(workload, contenders, options.base, options.rounds, options.slice, options.patience)
+    record = {"workload": key, "base": base, "machine": report.machine(), "results": results}
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{key}.json").write_text(json.dumps(record, indent=1) + "\n")
     if not options.json:

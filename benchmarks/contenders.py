@@ -58,6 +58,7 @@ PEERS = {
         Peer("pytensor", "pytensor", ("numba", "c"), ("pytensor==3.0.7",)),
         Peer("onnxruntime", "onnxruntime", ("default",), ("onnxruntime", "onnx")),
         Peer("opencv", "cv2", ("darknet",), ("opencv-python-headless<5", "numpy")),
+        Peer("numpy", "numpy", ("by_hand",), ("numpy",)),
         Peer("mygrad", "mygrad", ("eager",), ("mygrad==2.5.0",)),
         Peer("autograd", "autograd", ("eager",), ("autograd==1.9.1", "scipy")),
     )

@@ -44,6 +44,9 @@ CACHE_VARIABLES = (
 )
 
 
+Results = dict[str, dict[str, Any]]  # contender -> figure -> value
+
+
 class ContenderFailed(Exception):
     """A contender can't do the work, died or took too long; the message says which."""
 
@@ -71,6 +74,7 @@ class Child:
         logs = RESULTS / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         self.log = logs / f"{workload}-{contender}.log".replace(":", "_")
+        self.result: dict[str, Any] = {}
         self.step_seconds = 0.0
         arguments = ["-m", "benchmarks.child", contender.peer.module, contender.variant, workload]
         with open(self.log, "w") as log:
@@ -122,52 +126,50 @@ def ratio(contender: dict[str, Any], base: dict[str, Any]) -> float | None:
 
 
 def compare(
-    workload: str, contenders: Sequence[Contender], base: Contender, rounds: int, slice_seconds: float, patience: float
-) -> dict[str, dict[str, Any]]:
-    """Name of each contender -> its figures, or `{"failed": why}`. Only those are timed whose losses agree with
-    `base`'s."""
+    workload: str, contenders: Sequence[Contender], base: str, rounds: int, slice_seconds: float, patience: float
+) -> tuple[str, Results]:
+    """Times the contenders whose losses agree with `base`'s; where that can't do the work, another takes its place.
+
+    Returns the base's name, and for each contender's name its figures, or `{"failed": why}`."""
     children = [Child(contender, workload) for contender in contenders]
-    results: dict[str, dict[str, Any]] = {}
     try:
         for child in children:
-            with _failures_recorded(results, child):
-                results[str(child.contender)] = child.receive(patience)
-        for child in _running(children, results):
-            with _failures_recorded(results, child):
+            with _failures_kept(child):
+                child.result = child.receive(patience)
+        for child in _running(children):
+            with _failures_kept(child):
                 answer = child.steps(0, LOSSES - 1, LOSSES - 1)
                 child.step_seconds = statistics.median(answer.pop("times"))
-                results[str(child.contender)] |= answer
-        expected = results[str(base)].get("losses")
-        if expected is None:
-            raise ContenderFailed(f"{base}: {results[str(base)]['failed']}")
-        for child in _running(children, results):
-            with _failures_recorded(results, child):
+                child.result |= answer
+        ready = {str(child.contender): child.result for child in _running(children)}
+        base = base if base in ready else next((name for name in ready if name != "pullback"), "pullback")
+        for child in _running(children):
+            with _failures_kept(child):
                 limit = AGREEMENT if child.contender.peer.name == "pullback" else SAME_WORK
-                _check_agreement(results[str(child.contender)], expected, limit)
+                _check_agreement(child.result, ready[base]["losses"], limit)
         for _ in range(rounds):
             with machine_lock():
-                for child in _running(children, results):
-                    with _failures_recorded(results, child):
-                        _time_slice(child, results[str(child.contender)], slice_seconds)
+                for child in _running(children):
+                    with _failures_kept(child):
+                        _time_slice(child, slice_seconds)
     finally:
         for child in children:
             child.close()
-    for result in results.values():
-        if "failed" not in result:
-            result["ms"] = 1e3 * statistics.median(result["rounds"])
-    return results
+    for child in _running(children):
+        child.result["ms"] = 1e3 * statistics.median(child.result["rounds"])
+    return base, {str(child.contender): child.result for child in children}
 
 
 @contextlib.contextmanager
-def _failures_recorded(results: dict[str, dict[str, Any]], child: Child) -> Iterator[None]:
+def _failures_kept(child: Child) -> Iterator[None]:
     try:
         yield
     except ContenderFailed as failure:
-        results[str(child.contender)] = {"failed": str(failure)}
+        child.result = {"failed": str(failure)}
 
 
-def _running(children: Sequence[Child], results: dict[str, dict[str, Any]]) -> list[Child]:
-    return [child for child in children if "failed" not in results[str(child.contender)]]
+def _running(children: Sequence[Child]) -> list[Child]:
+    return [child for child in children if "failed" not in child.result]
 
 
 def _check_agreement(result: dict[str, Any], expected: Sequence[float | None], limit: float) -> None:
@@ -177,17 +179,17 @@ def _check_agreement(result: dict[str, Any], expected: Sequence[float | None], l
         raise ContenderFailed(f"its losses ({shown}, ...) differ by {result['disagreement']:.1e}: not the same work")
 
 
-def _time_slice(child: Child, result: dict[str, Any], seconds: float) -> None:
+def _time_slice(child: Child, seconds: float) -> None:
     time.sleep(SETTLE_SECONDS)
     answer = child.steps(seconds, 1 if child.step_seconds > 0.8 else 3, MAX_STEPS)
     warm = answer["times"][2:] if len(answer["times"]) > 10 else answer["times"]
-    result.setdefault("rounds", []).append(statistics.median(warm))
-    result.update(peak_memory_mb=answer["peak_memory_mb"])
+    child.result.setdefault("rounds", []).append(statistics.median(warm))
+    child.result["peak_memory_mb"] = answer["peak_memory_mb"]
 
 
 def cold_starts(
     workloads: Sequence[str], contenders: Sequence[Contender], repetitions: int, fresh: bool, patience: float
-) -> dict[str, dict[str, dict[str, Any]]]:
+) -> dict[str, Results]:
     """From process start to the end of the first step. Workload -> contender -> medians over `repetitions`.
 
     fresh: every start finds empty compile caches; else the user's are used, and one unmeasured start fills them."""

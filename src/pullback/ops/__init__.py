@@ -6,14 +6,17 @@ from .activation import *
 from .arithmetic import *
 from .conv import *
 from .creation import *
+from .cumulative import *
 from .elementwise import broadcast_like, cast, sum_to
 from .extremes import *
+from .gather import *
 from .indexing import *
 from .linear import *
 from .pool import *
 from .reduce import *
 from .shape import *
 from .softmax import *
+from .sorting import *
 from .transcendental import *
 
 from . import operators  # isort: skip  (last: it gives Variable the methods that the modules above define)

@@ -11,14 +11,18 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..graph import DisconnectedType, Variable
-from .arithmetic import divide, equal, isnan, logical_or
+from .arithmetic import divide, equal, isnan, logical_or, subtract
 from .arithmetic import where as choose
 from .dtypes import as_tensor
 from .elementwise import Kink, zeros_like
-from .reduce import Axis, Reduction, sorted_axes, widened
+from .gather import take_along_axis
+from .reduce import Axis, Reduction, rows, sorted_axes, widened
 from .reduce import sum as total
+from .shape import expand_dims, squeeze
 
-__all__ = ["amax", "amin", "argmax", "argmin", "max", "min"]
+__all__ = [
+    "amax", "amin", "argmax", "argmin", "max", "max_and_argmax", "min", "min_and_argmin", "ptp",
+]  # fmt: skip
 
 TIE = (Kink("tied entries", "any shares that sum to g", "equal shares"),)
 
@@ -96,6 +100,11 @@ def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
 amax, amin = max, min
 
 
+def ptp(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
+    """The largest minus the smallest over `axis` ("peak to peak")."""
+    return subtract(max(x, axis, keepdims), min(x, axis, keepdims))
+
+
 # --- where they are ---------------------------------------------------------------------------------------------------
 
 
@@ -157,3 +166,28 @@ def argmin(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
     """
     x = as_tensor(x)
     return ArgMin(sorted_axes(axis, x, "argmin"), keepdims)(x)
+
+
+def max_and_argmax(x: Any, axis: Axis = None, keepdims: bool = False) -> tuple[Variable, Variable]:
+    """(the largest over `axis`, where the first such entry is); see `argmax`.
+
+    Unlike that of `max`, the gradient of the value goes to the reported entry only, in ties as elsewhere.
+    """
+    return _with_place(ArgMax, x, axis, keepdims, "max_and_argmax")
+
+
+def min_and_argmin(x: Any, axis: Axis = None, keepdims: bool = False) -> tuple[Variable, Variable]:
+    """(the smallest over `axis`, where the first such entry is); see `argmin`.
+
+    Unlike that of `min`, the gradient of the value goes to the reported entry only, in ties as elsewhere.
+    """
+    return _with_place(ArgMin, x, axis, keepdims, "min_and_argmin")
+
+
+def _with_place(op: type[ArgExtreme], x: Any, axis: Axis, keepdims: bool, what: str) -> tuple[Variable, Variable]:
+    x = as_tensor(x)
+    axes = sorted_axes(axis, x, what)
+    lines = rows(x, axes)
+    place = op((lines.ndim - 1,), True)(lines)
+    value, place = (squeeze(v, -1) for v in (take_along_axis(lines, place, -1), place))
+    return (expand_dims(value, axes), expand_dims(place, axes)) if keepdims else (value, place)

@@ -12,6 +12,7 @@ from .extremes import *
 from .gather import *
 from .indexing import *
 from .linear import *
+from .norm import *
 from .pool import *
 from .reduce import *
 from .shape import *

@@ -62,11 +62,23 @@ def test_a_room_imports_only_rooms_with_lower_numbers(file: Path) -> None:
             assert other in KNOWS.get(room, NUMBER), f"{room} knows nothing of {other}, yet imports {name}"
 
 
-@every_file(FILES)
-def test_slow_packages_are_imported_inside_the_function_that_needs_them(file: Path) -> None:
+def imported_at_top(file: Path) -> set[str]:
     imports = [n for n in run_at_import(ast.parse(file.read_text())) if isinstance(n, ast.Import | ast.ImportFrom)]
-    packages = {name.partition(".")[0] for name in imported_names(ast.Module(imports, []), file)}
-    assert packages <= {*sys.stdlib_module_names, "numpy", "pullback"}
+    return set(imported_names(ast.Module(imports, []), file))
+
+
+def needs_a_slow_package(file: Path) -> bool:
+    packages = {name.partition(".")[0] for name in imported_at_top(file)}
+    return not packages <= {*sys.stdlib_module_names, "numpy", "pullback"}
+
+
+def test_slow_packages_are_imported_by_functions_or_by_modules_that_only_functions_import() -> None:
+    modules = {file: ".".join(["pullback", *file.relative_to(SOURCE).with_suffix("").parts]) for file in FILES}
+    slow = [module for file, module in modules.items() if needs_a_slow_package(file)]
+    for file in FILES:
+        for name in imported_at_top(file):
+            assert not any(f"{name}.".startswith(f"{module}.") for module in slow), f"{file} imports {name} too early"
+    assert not any(module.endswith("__init__") for module in slow)
 
 
 def test_importing_pullback_loads_no_slow_package() -> None:

@@ -1,5 +1,6 @@
 """`function`: an expression made callable."""
 
+import functools
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -132,14 +133,15 @@ class Function:
         if kwargs or len(args) != len(self.inputs):
             args = self._bind_arguments(args, kwargs)
         arrays = []
-        for i, (v, value) in enumerate(zip(self.inputs, args)):
-            kind = v.type
-            if type(value) is np.ndarray and value.dtype.name == kind.dtype and value.ndim == len(kind.shape):
-                if kind.shape == value.shape or all(n is None or n == m for n, m in zip(kind.shape, value.shape)):
-                    arrays.append(value)
-                    continue
-            arrays.append(self._filter(i, value))
-        return self._pack(self.program.run(arrays))
+        for (dtype, ndim), value in zip(self._quick_checks, args):
+            fits = type(value) is np.ndarray and value.dtype is dtype and value.ndim == ndim
+            arrays.append(value if fits else self._filter(len(arrays), value))
+        return self._pack((self._program or self.program).run(arrays))
+
+    @functools.cached_property
+    def _quick_checks(self) -> list[tuple[np.dtype, int]]:
+        """What an array must be to need no closer look; rank -1 where a length is prescribed."""
+        return [(np.dtype(v.dtype), v.ndim if v.type.shape == (None,) * v.ndim else -1) for v in self.inputs]
 
     @property
     def program(self) -> Program:
@@ -231,7 +233,7 @@ class Function:
 
     def __getstate__(self) -> dict[str, Any]:
         """A function is pickled as its graph and the values of its shared variables, and compiled again on load."""
-        left_out = ("_lock", "_program", "inputs", "outputs", "updates")
+        left_out = ("_lock", "_program", "_quick_checks", "inputs", "outputs", "updates")
         state = {key: value for key, value in self.__dict__.items() if key not in left_out}
         roots = [*self.inputs, *self.outputs, *self.updates, *self.updates.values()]
         state["_graph"] = flatten(roots), len(self.inputs), len(self.outputs)

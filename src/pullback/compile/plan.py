@@ -221,10 +221,10 @@ class Plan:
 
 
 def _patch(block: np.ndarray, storage: Storage, array: np.ndarray) -> None:
-    slots = storage.slots
-    if slots:
-        address = address_of(array)
-        for slot, offset in slots:
+    """Write the address of `array` wherever a kernel's argument points into `storage`."""
+    if storage.slots:
+        address = array.__array_interface__["data"][0]
+        for slot, offset in storage.slots:
             block[slot] = address + offset
 
 

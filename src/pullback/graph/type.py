@@ -59,7 +59,7 @@ class TensorType(Type):
         the dtype holds exactly, a Python number, float32 to float64); others raise.
         """
         array = value if isinstance(value, np.ndarray) else as_array(value)
-        if array.dtype.name != self.dtype:
+        if array.dtype != self.dtype:
             array = self._convert(array, weak=not hasattr(value, "dtype"))
         if array.ndim != len(self.shape):
             raise ShapeError(f"expected {self.ndim} dimensions ({self}), got {array.ndim}: shape {array.shape}")

@@ -44,13 +44,16 @@ class Program:
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Compute the outputs and commit the updates."""
+        if not self.updates:
+            return self._run(arrays)
+        with self._update_lock:
+            return self._run(arrays)
+
+    def _run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         if config.nan_guard:
             return run_reference(self, arrays, check=raise_if_not_finite)
         if self.backend == "reference":
             return run_reference(self, arrays)
-        if self.updates:
-            with self._update_lock:
-                return self._run_plan(arrays)
         return self._run_plan(arrays)
 
     def _run_plan(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:

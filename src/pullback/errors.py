@@ -73,6 +73,10 @@ class KernelError(PullbackError, TypeError):
     """A kernel is outside the typed subset that the compiler takes; the message gives file, line and source."""
 
 
+class KernelBoundsError(PullbackError, IndexError):
+    """A kernel that runs as plain Python reaches outside an array; the message gives kernel, line, pointer, index."""
+
+
 class FormatError(PullbackError, ValueError):
     """A file is truncated, foreign or damaged."""
 

@@ -267,7 +267,7 @@ class KernelInstance:
 
     @property
     def is_entry(self) -> bool:
-        """Whether a plan can call it: `lo: i64, hi: i64[, tid: i64]` are its last parameters, and nothing is returned."""
+        """Whether a plan can call it: its last parameters are `lo: i64, hi: i64[, tid: i64]`, it returns nothing."""
         names = tuple(p.name for p in self.signature)
         return self.kernel.returns is None and (names[-3:] == RANGE_PARAMETERS or names[-2:] == RANGE_PARAMETERS[:2])
 

@@ -2,13 +2,13 @@
 
 import ast
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import intrinsics
-from .emit import Lanes, Literal, Value, Variable, describe, is_vector
+from .emit import FAST, Lanes, Literal, Value, Variable, describe, is_vector
 from .intrinsics import Intrinsic
 from .kernel import Kernel, KernelInstance
-from .lower import Lowering, Registers, Scope, flags_of
+from .lower_expressions import Registers, Scope
 from .types import (
     Pointer,
     Problem,
@@ -28,11 +28,14 @@ from .types import (
     u64,
 )  # fmt: skip
 
+if TYPE_CHECKING:
+    from .lower import Lowering
+
 STACK_LIMIT = 64 * 1024  # bytes of one `local` array: threads have small stacks on some systems
 DEEPEST = 50  # helpers inside helpers
 
 
-def call(low: Lowering, node: ast.Call) -> Any:
+def call(low: "Lowering", node: ast.Call) -> Any:
     """Lower one call expression."""
     if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
         raise Problem("* and ** arguments aren't part of the kernel language")
@@ -89,7 +92,7 @@ def _reinterpret_pointer(kind: Pointer, args: list[Any]) -> Value:
 # Words
 
 
-def _number(low: Lowering, value: Any, name: str) -> Value:
+def _number(low: "Lowering", value: Any, name: str) -> Value:
     """An argument that must be a number; a literal alone gets its default type."""
     value = low.ir.plain(value)
     if isinstance(value, Literal):
@@ -99,7 +102,7 @@ def _number(low: Lowering, value: Any, name: str) -> Value:
     return value
 
 
-def _float(low: Lowering, value: Any, name: str) -> Value:
+def _float(low: "Lowering", value: Any, name: str) -> Value:
     if isinstance(value, Literal):
         return low.ir.constant(float(value.value), low.scope.default_float)
     value = _number(low, value, name)
@@ -108,7 +111,7 @@ def _float(low: Lowering, value: Any, name: str) -> Value:
     return value
 
 
-def _vector(low: Lowering, value: Any, name: str) -> Value:
+def _vector(low: "Lowering", value: Any, name: str) -> Value:
     value = low.ir.plain(value)
     if not is_vector(value):
         raise Problem(f"{name} takes a vector, not {describe(value)}")
@@ -127,28 +130,28 @@ def _constant(value: Any, name: str) -> int:
     return value.value
 
 
-def _element_type(low: Lowering, kind: Any, name: str, default: Scalar | None = None) -> Scalar:
+def _element_type(low: "Lowering", kind: Any, name: str, default: Scalar | None = None) -> Scalar:
     kind = low.scope.default_float if kind is None else kind
     if not isinstance(kind, Scalar):
         raise Problem(f"{name} takes a scalar type, not {describe(kind)}")
     return kind
 
 
-def _ld(low: Lowering, p: Any, n: Any = None) -> Value:
+def _ld(low: "Lowering", p: Any, n: Any = None) -> Value:
     return low.ir.load_run(_pointer(p, "ld"), None if n is None else low.ir.first_lanes(n))
 
 
-def _st(low: Lowering, p: Any, v: Any, n: Any = None) -> None:
+def _st(low: "Lowering", p: Any, v: Any, n: Any = None) -> None:
     low.ir.store_run(_pointer(p, "st"), v, None if n is None else low.ir.first_lanes(n))
 
 
-def _prefetch(low: Lowering, p: Any, write: Any = None) -> None:
+def _prefetch(low: "Lowering", p: Any, write: Any = None) -> None:
     write = 0 if write is None else int(_constant(write, "prefetch"))
     low.ir.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     low.ir.line(f"call void @llvm.prefetch.p0(ptr {_pointer(p, 'prefetch').ref}, i32 {write}, i32 3, i32 1)")
 
 
-def _regs(low: Lowering, n: Any, kind: Any = None) -> Registers:
+def _regs(low: "Lowering", n: Any, kind: Any = None) -> Registers:
     kind = Vector(_element_type(low, kind, "regs"))
     if kind.element is f16:
         raise Problem("f16 is a storage type: registers hold f32")
@@ -159,51 +162,51 @@ def _regs(low: Lowering, n: Any, kind: Any = None) -> Registers:
     return Registers(slots)
 
 
-def _local(low: Lowering, n: Any, kind: Any = None) -> Value:
+def _local(low: "Lowering", n: Any, kind: Any = None) -> Value:
     kind, count = _element_type(low, kind, "local"), _constant(n, "local")
     if not 0 < count * kind.size <= STACK_LIMIT:
         raise Problem(f"local takes 1 to {STACK_LIMIT} bytes, {count} elements of {kind} are {count * kind.size}")
     return low.ir.allocate_array(kind, count)
 
 
-def _vec(low: Lowering, x: Any) -> Value:
+def _vec(low: "Lowering", x: Any) -> Value:
     return low.ir.splat(_number(low, x, "vec"))
 
 
-def _vsum(low: Lowering, v: Any) -> Value:
+def _vsum(low: "Lowering", v: Any) -> Value:
     return low.ir.reduce("Add", _vector(low, v, "vsum"))
 
 
-def _vmax(low: Lowering, v: Any) -> Value:
+def _vmax(low: "Lowering", v: Any) -> Value:
     return low.ir.reduce("maximum", _vector(low, v, "vmax"))
 
 
-def _vmin(low: Lowering, v: Any) -> Value:
+def _vmin(low: "Lowering", v: Any) -> Value:
     return low.ir.reduce("minimum", _vector(low, v, "vmin"))
 
 
-def _vany(low: Lowering, m: Any) -> Value:
+def _vany(low: "Lowering", m: Any) -> Value:
     m = _bools(low, m, "vany")
     if low.ir.mask is not None:
         m = low.ir.arithmetic("BitAnd", m, low.ir.mask)
     return low.ir.call(bool_, f"llvm.vector.reduce.or.v{low.ir.vl}i1", m)
 
 
-def _vall(low: Lowering, m: Any) -> Value:
+def _vall(low: "Lowering", m: Any) -> Value:
     m = _bools(low, m, "vall")
     if low.ir.mask is not None:
         m = low.ir.arithmetic("BitOr", m, low.ir.invert(low.ir.mask))
     return low.ir.call(bool_, f"llvm.vector.reduce.and.v{low.ir.vl}i1", m)
 
 
-def _bools(low: Lowering, m: Any, name: str) -> Value:
+def _bools(low: "Lowering", m: Any, name: str) -> Value:
     m = _vector(low, m, name)
     if m.type.element is not bool_:
         raise Problem(f"{name} takes a comparison of vectors, not {describe(m)}")
     return m
 
 
-def _vtrans(low: Lowering, r: Any) -> None:
+def _vtrans(low: "Lowering", r: Any) -> None:
     """log2(VL) rounds: in each, registers b apart exchange blocks of b lanes."""
     ir = low.ir
     if not isinstance(r, Registers) or len(r) != ir.vl:
@@ -225,7 +228,7 @@ def _vtrans(low: Lowering, r: Any) -> None:
         low.store_variable(variable, value)
 
 
-def _lane(low: Lowering, v: Any, k: Any) -> Value:
+def _lane(low: "Lowering", v: Any, k: Any) -> Value:
     v = _vector(low, v, "lane")
     if isinstance(k, Literal) and not 0 <= _constant(k, "lane") < low.ir.vl:
         raise Problem(f"lane {k.value} of {low.ir.vl}")
@@ -233,7 +236,7 @@ def _lane(low: Lowering, v: Any, k: Any) -> Value:
     return low.ir.value(v.type.element, f"extractelement {low.ir.typed(v)}, i64 {k.ref}")
 
 
-def _fma(low: Lowering, a: Any, b: Any, c: Any) -> Value:
+def _fma(low: "Lowering", a: Any, b: Any, c: Any) -> Value:
     ir = low.ir
     operands = [ir.plain(x) for x in (a, b, c)]
     typed = [x for x in operands if isinstance(x, Value)]
@@ -247,21 +250,21 @@ def _fma(low: Lowering, a: Any, b: Any, c: Any) -> Value:
     return ir.call(whole, f"llvm.fma.{ir.suffix(whole)}", *operands, flags=ir.flags)
 
 
-def _unary_float(name: str) -> Callable[[Lowering, Any], Value]:
-    def lowering(low: Lowering, x: Any) -> Value:
+def _unary_float(name: str) -> Callable[["Lowering", Any], Value]:
+    def lowering(low: "Lowering", x: Any) -> Value:
         x = _float(low, x, name)
         return low.ir.call(x.type, f"llvm.{name}.{low.ir.suffix(x.type)}", x, flags=low.ir.flags)
 
     return lowering
 
 
-def _copysign(low: Lowering, a: Any, b: Any) -> Value:
+def _copysign(low: "Lowering", a: Any, b: Any) -> Value:
     a, b = low.ir.unify(*low.typed_pair(a, b))
     _float(low, a, "copysign")
     return low.ir.call(a.type, f"llvm.copysign.{low.ir.suffix(a.type)}", a, b)
 
 
-def _abs(low: Lowering, x: Any) -> Any:
+def _abs(low: "Lowering", x: Any) -> Any:
     if isinstance(x, Literal):
         return Literal(abs(x.value))
     x = _number(low, x, "abs")
@@ -273,15 +276,15 @@ def _abs(low: Lowering, x: Any) -> Any:
     return x
 
 
-def _max(low: Lowering, a: Any, b: Any) -> Any:
+def _max(low: "Lowering", a: Any, b: Any) -> Any:
     return _extremum(low, a, b, "Gt")
 
 
-def _min(low: Lowering, a: Any, b: Any) -> Any:
+def _min(low: "Lowering", a: Any, b: Any) -> Any:
     return _extremum(low, a, b, "Lt")
 
 
-def _extremum(low: Lowering, a: Any, b: Any, better: str) -> Any:
+def _extremum(low: "Lowering", a: Any, b: Any, better: str) -> Any:
     """Python's rule: b if b is better than a, else a; so a NaN in a stays and one in b is dropped."""
     if isinstance(a, Literal) and isinstance(b, Literal):
         return Literal((max if better == "Gt" else min)(a.value, b.value))
@@ -289,15 +292,15 @@ def _extremum(low: Lowering, a: Any, b: Any, better: str) -> Any:
     return low.ir.select(low.ir.compare(better, b, a), b, a)
 
 
-def _maximum(low: Lowering, a: Any, b: Any) -> Any:
+def _maximum(low: "Lowering", a: Any, b: Any) -> Any:
     return _keeping_nan(low, a, b, "Gt")
 
 
-def _minimum(low: Lowering, a: Any, b: Any) -> Any:
+def _minimum(low: "Lowering", a: Any, b: Any) -> Any:
     return _keeping_nan(low, a, b, "Lt")
 
 
-def _keeping_nan(low: Lowering, a: Any, b: Any, better: str) -> Any:
+def _keeping_nan(low: "Lowering", a: Any, b: Any, better: str) -> Any:
     """NumPy's rule: NaN if either is NaN."""
     if isinstance(a, Literal):
         a, b = b, a  # a literal, which isn't NaN, goes second: then Python's rule keeps the NaN
@@ -308,16 +311,16 @@ def _keeping_nan(low: Lowering, a: Any, b: Any, better: str) -> Any:
     return low.ir.select(_isnan(low, b), b, kept)
 
 
-def _isnan(low: Lowering, x: Any) -> Value:
+def _isnan(low: "Lowering", x: Any) -> Value:
     x = _float(low, x, "isnan")
     return low.ir.value(Vector(bool_) if is_vector(x) else bool_, f"fcmp uno {low.ir.typed(x)}, {x.ref}")
 
 
-def _isfinite(low: Lowering, x: Any) -> Value:
+def _isfinite(low: "Lowering", x: Any) -> Value:
     return low.ir.compare("Lt", _abs(low, _float(low, x, "isfinite")), Literal(float("inf")))
 
 
-def _bits(low: Lowering, n: Any) -> Value:
+def _bits(low: "Lowering", n: Any) -> Value:
     n = _number(low, n, "bits")
     width = {i32: f32, u32: f32, i64: f64, u64: f64}.get(element_of(n.type))
     if width is None:
@@ -325,12 +328,12 @@ def _bits(low: Lowering, n: Any) -> Value:
     return low.ir.reinterpret(n, width)
 
 
-def _ibits(low: Lowering, x: Any) -> Value:
+def _ibits(low: "Lowering", x: Any) -> Value:
     x = _float(low, x, "ibits")
     return low.ir.reinterpret(x, {f32: i32, f64: i64}[element_of(x.type)])
 
 
-def _mulhi(low: Lowering, a: Any, b: Any) -> Value:
+def _mulhi(low: "Lowering", a: Any, b: Any) -> Value:
     ir = low.ir
     a, b = ir.unify(a, b)
     element = element_of(a.type)
@@ -354,7 +357,7 @@ LOWERINGS: dict[str, Callable] = {
 }  # fmt: skip
 
 
-def _libm(low: Lowering, name: str, args: list[Any]) -> Value:
+def _libm(low: "Lowering", name: str, args: list[Any]) -> Value:
     """A function of the C library; a vector goes through a small loop, one lane after the other."""
     ir = low.ir
     values = [_float(low, a, name) for a in args]
@@ -396,7 +399,7 @@ def lane_loop(symbol: str, scalar: str, vector: str, count: int, width: int) -> 
 
 
 def infer_types(
-    low: Lowering, kernel: Kernel, given: Iterable[tuple[Any, Any]], keywords: dict[str, Any]
+    low: "Lowering", kernel: Kernel, given: Iterable[tuple[Any, Any]], keywords: dict[str, Any]
 ) -> dict[TypeParameter, Scalar]:
     """The type parameters of a callee from (annotation, argument) pairs and from keywords such as T=f32."""
     found = {t: keywords.pop(t.name) for t in kernel.type_parameters if t.name in keywords}
@@ -434,7 +437,7 @@ def _match(kernel: Kernel, args: list[Any], keywords: dict[str, Any]) -> list[tu
     return [(p.name, p.type, values[p.name]) for p in kernel.parameters]
 
 
-def call_unit(low: Lowering, kernel: Kernel, args: list[Any], keywords: dict[str, Any]) -> Any:
+def call_unit(low: "Lowering", kernel: Kernel, args: list[Any], keywords: dict[str, Any]) -> Any:
     """Call another kernel, which is compiled apart. Keyword arguments are compile-time constants."""
     matched = _match(kernel, args, keywords)
     types = infer_types(low, kernel, ((kind, value) for _, kind, value in matched), keywords)
@@ -446,7 +449,7 @@ def call_unit(low: Lowering, kernel: Kernel, args: list[Any], keywords: dict[str
     return _emit_call(low, instance, args)
 
 
-def _emit_call(low: Lowering, instance: KernelInstance, args: list[Any]) -> Any:
+def _emit_call(low: "Lowering", instance: KernelInstance, args: list[Any]) -> Any:
     ir, name = low.ir, instance.kernel.name
     given = [ir.coerce(value, p.type, f"argument {p.name} of {name}") for p, value in zip(instance.signature, args)]
     returns = instance.concrete(instance.kernel.returns)
@@ -464,7 +467,7 @@ def _emit_call(low: Lowering, instance: KernelInstance, args: list[Any]) -> Any:
     return None
 
 
-def _dispatch(low: Lowering, node: ast.Call, args: list[Any], constants: dict[str, Any]) -> None:
+def _dispatch(low: "Lowering", node: ast.Call, args: list[Any], constants: dict[str, Any]) -> None:
     """A switch over the specialisations of one kernel for a run-time integer."""
     if len(node.args) != 1 or len(node.keywords) != 3:
         raise Problem("dispatch takes a kernel, one parameter of it, low and high: dispatch(tile, M=m, low=1, high=4)")
@@ -493,7 +496,7 @@ def _dispatch(low: Lowering, node: ast.Call, args: list[Any], constants: dict[st
     ir.place(end)
 
 
-def inline(low: Lowering, kernel: Kernel, args: list[Any], keywords: dict[str, Any], node: ast.Call) -> Any:
+def inline(low: "Lowering", kernel: Kernel, args: list[Any], keywords: dict[str, Any], node: ast.Call) -> Any:
     """Write a helper's body here, on scalars or vectors as the call has them."""
     if len(low.callers) > DEEPEST:
         raise Problem(f"{kernel.name}: helpers call each other without end")
@@ -514,14 +517,14 @@ def inline(low: Lowering, kernel: Kernel, args: list[Any], keywords: dict[str, A
         low.callers.pop()
 
 
-def _argument(low: Lowering, kind: Any, value: Any, name: str) -> Any:
+def _argument(low: "Lowering", kind: Any, value: Any, name: str) -> Any:
     if kind is None or (kind is i64 and isinstance(value, Lanes)):
         return value
     whole = Vector(kind) if is_vector(value) and isinstance(kind, Scalar) else kind
     return low.ir.coerce(value, whole, f"argument {name}")
 
 
-def _helper_body(low: Lowering, scope: Scope) -> Any:
+def _helper_body(low: "Lowering", scope: Scope) -> Any:
     body = scope.source.tree.body
     returns = [n for n in ast.walk(scope.source.tree) if isinstance(n, ast.Return)]
     if not returns:
@@ -543,3 +546,8 @@ def _helper_body(low: Lowering, scope: Scope) -> Any:
     low.ir.place(scope.end)
     values = tuple(low.ir.read(slot, kind) for slot, kind in scope.results or ())
     return values[0] if len(values) == 1 else values or None
+
+
+def flags_of(kernel: Kernel) -> str:
+    """The fast-math flags that a kernel allows itself."""
+    return "" if kernel.strict else FAST + ("reassoc " if kernel.reassoc else "")

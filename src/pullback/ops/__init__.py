@@ -1,19 +1,23 @@
 """What can be computed: every op with its type rule, its meaning and its gradient on one screen."""
 
-from types import ModuleType
+from types import ModuleType as _ModuleType
 
 from .activation import *
 from .arithmetic import *
 from .conv import *
 from .creation import *
 from .cumulative import *
+from .diagonal import *
+from .einsum import *
 from .elementwise import broadcast_like, cast, sum_to
 from .extremes import *
 from .gather import *
 from .indexing import *
 from .linear import *
+from .losses import *
 from .norm import *
 from .pool import *
+from .random import *
 from .reduce import *
 from .shape import *
 from .softmax import *
@@ -22,4 +26,4 @@ from .transcendental import *
 
 from . import operators  # isort: skip  (last: it gives Variable the methods that the modules above define)
 
-__all__ = [name for name, value in globals().items() if name[0] != "_" and not isinstance(value, ModuleType | type)]
+__all__ = [name for name, value in globals().items() if name[0] != "_" and not isinstance(value, _ModuleType)]

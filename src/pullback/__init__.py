@@ -53,6 +53,7 @@ from .graph import (
     to_svg,
 )
 from .ops import *
+from .ops import random
 
 __version__ = "0.1.0"
 

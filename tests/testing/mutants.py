@@ -16,7 +16,7 @@ def typed(op: Op, inputs: Any, shape: Callable[..., tuple], dtype: str | None = 
     return Apply(op, variables, [TensorType(dtype or variables[0].dtype, shape(*(v.type.shape for v in variables)))])
 
 
-# --- right: x^3 -----------------------------------------------------------------------------------------------------------
+# --- right: x^3 -------------------------------------------------------------------------------------------------------
 class Cube(Op):
     def make_node(self, x):
         return typed(self, [x], lambda s: s)
@@ -157,7 +157,7 @@ class CubeRolled(Cube):
         return [pb.concatenate([right[1:], right[:1]], axis=0)]
 
 
-# --- right: x^3 through a gradient op whose own gradient is wrong -----------------------------------------------------------
+# --- right: x^3 through a gradient op whose own gradient is wrong -----------------------------------------------------
 class CubeGrad(Op):
     def make_node(self, g, x):
         return typed(self, [g, x], lambda s, t: t)
@@ -187,7 +187,7 @@ class CubeTwiceWrong(CubeTwice):
     gradient = CubeGradSecondOrder()
 
 
-# --- right: sin 3x ----------------------------------------------------------------------------------------------------------
+# --- right: sin 3x ----------------------------------------------------------------------------------------------------
 class Sin3(Cube):
     def perform(self, x):
         return np.sin(3 * x)
@@ -201,7 +201,7 @@ class Sin3Chain(Sin3):
         return [output_grads[0] * pb.cos(3 * inputs[0])]
 
 
-# --- right: x (n, m) times s (m) ------------------------------------------------------------------------------------------
+# --- right: x (n, m) times s (m) --------------------------------------------------------------------------------------
 class Scale(Op):
     def make_node(self, x, s):
         return typed(self, [x, s], lambda a, b: a)
@@ -238,7 +238,7 @@ class ScaleWrongAxis(Scale):
         return [g * s, pb.sum(g * x, axis=1)]
 
 
-# --- right: a @ b ------------------------------------------------------------------------------------------------------------
+# --- right: a @ b -----------------------------------------------------------------------------------------------------
 class Product(Op):
     def make_node(self, a, b):
         return typed(self, [a, b], lambda s, t: (s[0], t[1]))
@@ -268,7 +268,7 @@ class ProductForgotTranspose(Product):
         return [g @ b, pb.transpose(a) @ g]
 
 
-# --- right: the largest of each row -----------------------------------------------------------------------------------------
+# --- right: the largest of each row -----------------------------------------------------------------------------------
 class RowMax(Op):
     def make_node(self, x):
         return typed(self, [x], lambda s: s[:1])
@@ -295,7 +295,7 @@ class RowMaxTiesDropped(RowMax):
         return is_max * pb.cast(pb.equal(count, 1), is_max.dtype)
 
 
-# --- right: rows of x by index -------------------------------------------------------------------------------------------------
+# --- right: rows of x by index ----------------------------------------------------------------------------------------
 class ScatterRows(Op):
     """The adjoint of taking rows."""
 
@@ -362,7 +362,7 @@ class TakeNoNegatives(TakeRows):
         return [self.adjoint(output_grads[0], rows, x), DisconnectedType()()]
 
 
-# --- right: softmax along the last axis ------------------------------------------------------------------------------------
+# --- right: softmax along the last axis -------------------------------------------------------------------------------
 class Softmax(Cube):
     def perform(self, x):
         e = np.exp(x - x.max(axis=-1, keepdims=True))
@@ -384,7 +384,7 @@ class SoftmaxWrongAxis(Softmax):
         return [s * (g - pb.sum(g * s, axis=0, keepdims=True))]
 
 
-# --- right: sin and cos together ---------------------------------------------------------------------------------------------
+# --- right: sin and cos together --------------------------------------------------------------------------------------
 class SinCos(Op):
     def make_node(self, x):
         x = as_variable(x)
@@ -403,7 +403,7 @@ class SinCosOneOnly(SinCos):
         return [output_grads[0] * outputs[1]]
 
 
-# --- right: the rest -------------------------------------------------------------------------------------------------------
+# --- right: the rest --------------------------------------------------------------------------------------------------
 class Root(Cube):
     def perform(self, x):
         return np.sqrt(x)

@@ -1,9 +1,9 @@
 """`check_op` catches deliberately broken rules, names the kind of mistake, and lets the right ones pass."""
 
 import pytest
-from tests.testing.mutants import MUTANTS, Mutant
 
 from pullback.testing import CheckError, check_op
+from tests.testing.mutants import MUTANTS, Mutant
 
 
 def test_there_are_many_kinds_of_mistake() -> None:

@@ -1,4 +1,4 @@
-"""Every node of a graph held to the protocol while it runs: types, shapes, aliasing, writing, buffers, memory layout."""
+"""Every node of a graph held to the protocol while it runs: types, shapes, aliases, buffers, memory layouts."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,9 @@ def audit_node(node: Apply, arrays: Arrays) -> list[np.ndarray]:
         outputs = _run(node, given)
     for i, (a, b) in enumerate(zip(given, before)):
         if i not in op.destroy_map.values() and not same(a, b):
-            raise Wrong(Mistake("writes its input", f"{op}.perform changed its input {i}; copy it, or declare destroy_map"))
+            raise Wrong(
+                Mistake("writes its input", f"{op}.perform changed its input {i}; copy it, or declare destroy_map")
+            )
     _check_views(node, given, outputs)
     _check_inferred_shapes(node, before, outputs)
     first = [y.copy() for y in outputs]
@@ -60,7 +62,9 @@ def _run(node: Apply, arrays: Arrays) -> list[np.ndarray]:
     result = op.perform(*arrays)
     outputs = [np.asarray(y) for y in (result if isinstance(result, (tuple, list)) else (result,))]
     if len(outputs) != len(node.outputs):
-        raise Wrong(Mistake("outputs", f"{op}.perform returned {len(outputs)} arrays; make_node has {len(node.outputs)}"))
+        raise Wrong(
+            Mistake("outputs", f"{op}.perform returned {len(outputs)} arrays; make_node has {len(node.outputs)}")
+        )
     for o, (v, y) in enumerate(zip(node.outputs, outputs)):
         if y.dtype.name != v.type.dtype:
             raise Wrong(Mistake("dtype", f"output {o} of {op} is {y.dtype}; make_node promised {v.type}"))
@@ -88,7 +92,9 @@ def _check_inferred_shapes(node: Apply, inputs: Arrays, outputs: Arrays) -> None
     for values in ([None] * len(inputs), inputs):
         told = node.op.infer_shape(node, shapes, values)
         if told is not None and [tuple(s) for s in told] != truth:
-            message = f"{node.op}.infer_shape says {[tuple(s) for s in told]} for inputs of shapes {shapes}; it is {truth}"
+            message = (
+                f"{node.op}.infer_shape says {[tuple(s) for s in told]} for inputs of shapes {shapes}; it is {truth}"
+            )
             raise Wrong(Mistake("shape", message))
 
 
@@ -142,7 +148,7 @@ def check_rule(node: Apply) -> None:
     if len(pattern) != len(node.inputs) or any(len(row) != len(node.outputs) for row in pattern):
         message = f"{node.op}.connection_pattern has rows {pattern}; expected a row per input, an entry per output"
         raise Wrong(Mistake("connection pattern", message))
-    answers = check_answers(node, node.op.L_op(node.inputs, node.outputs, cotangents))
+    answers = check_answers(node, node.op.L_op(node.inputs, node.outputs, cotangents), node.connection_pattern())
     for i, (answer, x) in enumerate(zip(answers, node.inputs)):
         tensor = isinstance(answer.type, TensorType)
         if tensor and answer.ndim != x.ndim and not node.op.broadcasts:

@@ -51,7 +51,7 @@ def check_op(op: Entry | Callable[..., Any], *inputs: Any, seed: int = 0, **opti
         options: attributes of `Entry` (`orders=1`, `ties=True`, `strong_zero=True`, `points=...`).
 
     What is checked: dtype, rank and shape of each output, and `infer_shape`, against what `perform` returns; views and
-    writes that aren't declared; buffers that aren't filled; other memory layouts; a typed answer per input in the input's
+    writes that aren't declared; buffers that aren't filled; other memory layouts; a typed answer per input, in its
     dtype; every gradient against extrapolated differences with a signed cotangent, to the second order (`orders`), for
     each subset of omitted cotangents; that what is said to be disconnected is; that refusals are raised; float32 beside
     float64; both backends, called again and with other sizes; and where the entry says so broadcasting, empty and
@@ -143,7 +143,11 @@ class Examination:
     def names(self) -> list[str]:
         given = [i.name for i in self.entry.inputs]
         try:
-            found = [p.name for p in inspect.signature(self.entry.call).parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD]
+            found = [
+                p.name
+                for p in inspect.signature(self.entry.call).parameters.values()
+                if p.kind <= p.POSITIONAL_OR_KEYWORD
+            ]
         except (TypeError, ValueError):
             found = []
         return [n or (found[i] if i < len(found) else f"input {i}") for i, n in enumerate(given)]
@@ -158,6 +162,19 @@ class Examination:
     def lower(self, arrays: Arrays, dtype: str) -> list[np.ndarray]:
         """Arrays in the dtypes that `build(dtype)` expects."""
         return [a.astype(dtype) if i.dtype == "float" else a for a, i in zip(arrays, self.entry.inputs)]
+
+    def prove(
+        self,
+        subject: GraphSubject,
+        draw: Callable[[], list[np.ndarray]] | None = None,
+        order: int = 1,
+        points: int = 1,
+    ) -> None:
+        entry = self.entry
+        skipped = set(entry.differs)
+        claims = Masked(subject, skipped) if skipped else subject
+        limit = entry.limits[order - 1]
+        prove(claims, draw or self.draw, self.rng, self.report, order, limit, points, own=len(entry.inputs))
 
     # --- the op itself ------------------------------------------------------------------------------------------------
     def manners(self) -> None:
@@ -190,16 +207,15 @@ class Examination:
                 grad(cost, x)
             except REFUSALS[kind] as error:
                 if why not in str(error):
-                    raise Wrong(Mistake("refusal", f"the refusal doesn't give the reason {why!r}: {error}", i)) from None
+                    raise Wrong(
+                        Mistake("refusal", f"the refusal doesn't give the reason {why!r}: {error}", i)
+                    ) from None
             else:
                 raise Wrong(Mistake("refusal", f"the answer is {answer!r}, yet grad gives something", i))
 
     # --- the gradient -------------------------------------------------------------------------------------------------
     def first_order(self) -> None:
-        skipped = set(self.entry.differs)
-        subject = Masked(self.subject(), skipped) if skipped else self.subject()
-        points = 8 if self.thorough else 2
-        prove(subject, self.draw, self.rng, self.report, 1, self.entry.limits[0], points)
+        self.prove(self.subject(), points=8 if self.thorough else 2)
 
     def omitted_cotangents(self) -> None:
         """Each subset of outputs alone: the cotangents of the others are absent."""
@@ -207,7 +223,7 @@ class Examination:
         floats = [o for o, v in enumerate(self.build()[1]) if v.type.is_float]
         for size in range(1, count if count < 4 else 2):
             for subset in combinations(floats, size):
-                prove(self.subject(outputs=subset), self.draw, self.rng, self.report, 1, self.entry.limits[0])
+                self.prove(self.subject(outputs=subset))
 
     def deliberate_pullback(self) -> None:
         """The gradient is what the entry says, where it's no derivative by intent."""
@@ -230,10 +246,7 @@ class Examination:
             subject = subject.derivative()
             if subject is None:
                 return
-            prove(
-                subject, draw, self.rng, self.report, order, self.entry.limits[order - 1],
-                4 if self.thorough else 1, own=len(self.entry.inputs),
-            )  # fmt: skip
+            self.prove(subject, draw, order, points=4 if self.thorough else 1)
 
     def _with_cotangents(self, subject: GraphSubject, draw: Callable[[], list[np.ndarray]]):
         def drawn() -> list[np.ndarray]:
@@ -265,7 +278,8 @@ class Examination:
     def special_points(self) -> None:
         for point in self.entry.points:
             arrays = [
-                np.asarray(a, "float64" if i.dtype == "float" else i.dtype) for a, i in zip(point.inputs, self.entry.inputs)
+                np.asarray(a, "float64" if i.dtype == "float" else i.dtype)
+                for a, i in zip(point.inputs, self.entry.inputs)
             ]
             inputs, outputs = self.build(shapes=[(None,) * a.ndim for a in arrays])
             subject = GraphSubject(inputs, outputs)
@@ -273,7 +287,9 @@ class Examination:
                 values = subject.value(arrays)
                 cotangents = [np.ones(y.shape) for y in values]
                 if point.cotangents is not None:
-                    cotangents = [np.broadcast_to(np.asarray(c, float), y.shape) for c, y in zip(point.cotangents, values)]
+                    cotangents = [
+                        np.broadcast_to(np.asarray(c, float), y.shape) for c, y in zip(point.cotangents, values)
+                    ]
                 grads = subject.pull(arrays, cotangents)
             if point.value is not None:
                 self._compare_point(point.why, None, values[0], point.value, arrays)
@@ -285,20 +301,20 @@ class Examination:
         want = np.broadcast_to(np.asarray(want, np.float64), found.shape)
         if not np.allclose(found, want, rtol=1e-12, atol=1e-14, equal_nan=True):
             what = "value" if i is None else "gradient"
-            raise Wrong(Mistake("kink", f"{why}: expected {what} {want.tolist()}, found {found.tolist()}", i, 1, at=tuple(arrays)))
+            raise Wrong(
+                Mistake(
+                    "kink", f"{why}: expected {what} {want.tolist()}, found {found.tolist()}", i, 1, at=tuple(arrays)
+                )
+            )
 
     def ties(self) -> None:
-        """Move equal values together: along such a direction the function is smooth, and any legal subgradient agrees."""
+        """Move equal values together: along such a direction the function is smooth and any subgradient must agree."""
         subject = self.subject()
         for _ in range(20 if self.thorough else 6):
-            arrays = [
-                np.round(a) if i.dtype == "float" else a for a, i in zip(self.draw(), self.entry.inputs)
-            ]
+            arrays = [np.round(a) if i.dtype == "float" else a for a, i in zip(self.draw(), self.entry.inputs)]
             cotangents = [signed(self.rng, y.shape) for y in subject.value(arrays)]
             a, b = signed(self.rng, (2,))
-            direction = [
-                a + b * np.sin(x) if i.dtype == "float" else None for x, i in zip(arrays, self.entry.inputs)
-            ]
+            direction = [a + b * np.sin(x) if i.dtype == "float" else None for x, i in zip(arrays, self.entry.inputs)]
             there = smooth_slope(subject, arrays, cotangents, direction)
             self.report.draws += 1
             if there is None:
@@ -310,8 +326,8 @@ class Examination:
             if error > self.entry.limits[0]:
                 predicted = sum(float(np.vdot(pulled[i], direction[i])) for i in moved)
                 message = (
-                    f"where values are equal the gradient is no subgradient: along a direction that keeps them equal it "
-                    f"predicts {predicted:.6g}, differences give {there.along(flat(cotangents)):.6g}"
+                    f"where values are equal the gradient is no subgradient: along a direction that keeps them equal "
+                    f"it predicts {predicted:.6g}, differences give {there.along(flat(cotangents)):.6g}"
                 )
                 raise Wrong(Mistake("tie", message, order=1, error=error, at=tuple(arrays)))
 
@@ -337,10 +353,7 @@ class Examination:
             arrays = self.entry.draw(self.rng, self.sizes, shapes)
             audit(inputs, outputs, arrays)
             subject = GraphSubject(inputs, outputs)
-            prove(
-                subject, lambda shapes=shapes: self.entry.draw(self.rng, self.sizes, shapes), self.rng, self.report, 1,
-                self.entry.limits[0],
-            )  # fmt: skip
+            self.prove(subject, lambda shapes=shapes: self.entry.draw(self.rng, self.sizes, shapes))
 
     def single_element_axes(self) -> None:
         names = self.entry.axis_names if self.entry.single is None else list(self.entry.single)
@@ -351,12 +364,7 @@ class Examination:
             subject = self.subject()
             audit(subject.inputs, subject.outputs, self.entry.draw(self.rng, sizes))
             if self.entry.pullback is None:
-                prove(
-                    Masked(subject, set(self.entry.differs)), lambda sizes=sizes: self.entry.draw(self.rng, sizes), self.rng,
-                    self.report, 1, self.entry.limits[0],
-                )  # fmt: skip
-            else:
-                subject.value(self.entry.draw(self.rng, sizes))
+                self.prove(subject, lambda sizes=sizes: self.entry.draw(self.rng, sizes))
 
     def empty_axes(self) -> None:
         names = self.entry.axis_names if self.entry.empty is None else list(self.entry.empty)
@@ -403,7 +411,9 @@ class Examination:
                 raise Wrong(Mistake("dtype", f"the gradient is {h.dtype}, its input {x.dtype}", i, 1))
             gap = difference(h.astype(np.float64), g)
             if gap > self.entry.float32:
-                raise Wrong(Mistake("float32", f"the float32 gradient is off by {gap:.1e} of its largest element", i, 1))
+                raise Wrong(
+                    Mistake("float32", f"the float32 gradient is off by {gap:.1e} of its largest element", i, 1)
+                )
 
     def backends(self) -> None:
         """The native backend computes what `perform` means: again and again, for other sizes, from any layout."""

@@ -72,7 +72,10 @@ def likely_kind(
     if not found.any():
         return "dropped term", "the gradient is zero, yet the output changes with this input"
     if not _is_linear(subject, arrays, cotangents, i, found):
-        return "upstream gradient", "the gradient isn't proportional to the upstream gradient: is that used as a factor?"
+        return (
+            "upstream gradient",
+            "the gradient isn't proportional to the upstream gradient: is that used as a factor?",
+        )
     for explain in (_sign, _factor, _rearranged, _swapped, _dropped, _partial_sum):
         answer = explain(subject, arrays, cotangents, grads, i, found, expected, terms)
         if answer:
@@ -100,7 +103,10 @@ def _factor(subject, arrays, cotangents, grads, i, found, expected, terms):
         return None
     copies = terms.shape[0] / expected.size
     if copies > 1 and np.isclose(ratio * copies, 1.0):
-        return "missing broadcast sum", f"the gradient is averaged over the {copies:g} places the input was broadcast to"
+        return (
+            "missing broadcast sum",
+            f"the gradient is averaged over the {copies:g} places the input was broadcast to",
+        )
     lengths = {n: f"output {o}, axis {a}" for o, c in enumerate(cotangents) for a, n in enumerate(c.shape) if n > 1}
     lengths |= {n: f"axis {a} of the input" for a, n in enumerate(expected.shape) if n > 1}
     lengths |= {expected.size: "the number of elements"}
@@ -168,9 +174,15 @@ def _dropped(subject, arrays, cotangents, grads, i, found, expected, terms):
             return "dropped term", f"nothing of output {o} arrives here"
     missing = expected - found
     for axis in range(missing.ndim):
-        if missing.shape[axis] > 1 and close(missing, np.broadcast_to(missing.mean(axis, keepdims=True), missing.shape)):
+        if missing.shape[axis] > 1 and close(
+            missing, np.broadcast_to(missing.mean(axis, keepdims=True), missing.shape)
+        ):
             return "dropped term", f"a term is missing that is constant along axis {axis}"
-    known = [("the input", arrays[i]), ("the upstream gradient", cotangents[0]), ("the output", subject.value(arrays)[0])]
+    known = [
+        ("the input", arrays[i]),
+        ("the upstream gradient", cotangents[0]),
+        ("the output", subject.value(arrays)[0]),
+    ]
     for what, array in known:
         if array.shape == missing.shape and missing.size > 1 and _proportional(missing, array):
             return "dropped term", f"a term is missing that is proportional to {what}"

@@ -16,8 +16,8 @@ class Input:
     """What a test may feed into one input.
 
     Attributes:
-        axes: one word per axis: a name (the same name, the same length: "batch n"), a number, or a product or sum of them
-            without spaces ("2*n", "n+1"). Empty for a scalar.
+        axes: one word per axis: a name (same name, same length: "batch n"), a number, or a product or sum of them
+            ("2*n", "n+1"). Empty for a scalar.
         low, high: the interval that values are drawn from.
         dtype: "float" (tests run it as float64 and float32) or a fixed dtype.
         draw: `(rng, shape, sizes) -> array`, where a uniform draw won't do.
@@ -179,7 +179,7 @@ def variants(
 
 
 def entry_of(op: Callable[..., Any], arrays: Sequence[Any], **options: Any) -> Entry:
-    """An entry made from example inputs: draws have their shapes, and values from their range; integers stay as they are."""
+    """An entry made from example inputs: draws have their shapes and values from their range; integers stay."""
     inputs = []
     for a in map(np.asarray, arrays):
         if a.dtype.kind == "f" and a.size:

@@ -35,8 +35,8 @@ def prove(
 ) -> None:
     """Measure the error of every input's gradient at `points` smooth points and note it in the report.
 
-    Each input is moved alone, so that its own error is seen; inputs after the first `own` (the cotangents of lower orders)
-    are moved together.
+    Each input is moved alone, so that its own error is seen; those after the first `own` (the cotangents of lower
+    orders) are moved together.
 
     Raises:
         Wrong: an error above `limit`, a non-finite gradient, a wrong shape, or no smooth point.

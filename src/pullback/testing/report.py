@@ -12,9 +12,8 @@ class Mistake:
     """One thing that is wrong.
 
     Attributes:
-        kind: "sign", "factor", "transposed", "missing broadcast sum", "overwritten accumulation", "tie", "dropped term",
-            "dtype", "shape", "stale buffer", "undeclared view", "writes its input", ...; the likely one where several
-            are possible.
+        kind: the likely one: "sign", "factor", "transposed", "missing broadcast sum", "overwritten accumulation",
+            "tie", "dropped term", "dtype", "shape", "stale buffer", "undeclared view", "writes its input", ...
         message: what was expected and what was found.
         input: the number of the input whose gradient is wrong; None where it's about the whole op.
         order: 1 for the gradient, 2 for its derivative, ...; 0 for the value.
@@ -51,9 +50,9 @@ class Report:
     Attributes:
         name: of what was checked.
         inputs: names of its inputs.
-        answers: per input what its rule says: "formula", "disconnected", "discrete", "undefined: why", "not implemented:
-            why".
-        errors: {order: per input the largest relative error against differences, None where there is nothing to measure}.
+        answers: per input what its rule says: "formula", "disconnected", "discrete", "undefined: why" or
+            "not implemented: why".
+        errors: {order: per input the largest relative error against differences, None where nothing is to measure}.
         complex_step: the largest relative error against the complex step; None where that doesn't apply.
         native: the largest relative difference between the two backends.
         draws, redraws: points tried, and those among them that were given up because a kink lay within the step.

@@ -1,0 +1,47 @@
+"""One entry per op, family by family, and what they cover."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from functools import cache
+
+from ...graph import Op, toposort
+from ...ops.elementwise import ROWS, Elementwise
+from ..check_op import Examination
+from ..entry import Entry
+
+PROVED_ROOMS = ("pullback.ops", "pullback.control")  # whose ops must have an entry
+
+
+@cache
+def all_entries() -> tuple[Entry, ...]:
+    """Every entry of every family, in the order of the families' names."""
+    modules = sorted(m.name for m in pkgutil.iter_modules(__path__))
+    families = [importlib.import_module(f"{__name__}.{name}").ENTRIES for name in modules]
+    return tuple(entry for family in families for entry in family)
+
+
+def ops_of(entry: Entry) -> set[str]:
+    """Names of the ops (and `row:name` of the elementwise rows) in an entry's graph and its gradient's graph."""
+    subject = Examination(entry).subject()
+    inputs, outputs = Examination(entry).build()
+    nodes = [*toposort(outputs, stop=inputs), *toposort(subject.formulas, stop=[*subject.inputs, *subject.cotangents])]
+    return {name_of(node.op) for node in nodes}
+
+
+def name_of(op: Op) -> str:
+    return f"row:{op.row.name}" if isinstance(op, Elementwise) else f"{type(op).__module__}.{type(op).__qualname__}"
+
+
+def library_ops() -> set[str]:
+    """Names of all ops that the library defines, in the notation of `ops_of`."""
+    names = {f"{c.__module__}.{c.__qualname__}" for c in _concrete(Op) if c.__module__.startswith(PROVED_ROOMS)}
+    return (names - {f"{Elementwise.__module__}.{Elementwise.__qualname__}"}) | {f"row:{name}" for name in ROWS}
+
+
+def _concrete(base: type[Op]) -> Iterator[type[Op]]:
+    """Subclasses that define both a type rule and a meaning."""
+    for cls in base.__subclasses__():
+        if cls.make_node is not Op.make_node and cls.perform is not Op.perform:
+            yield cls
+        yield from _concrete(cls)

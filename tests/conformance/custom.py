@@ -1,0 +1,1 @@
+"""Tests of the cases that no expression can state: `test_<case id>(case, backend)`."""

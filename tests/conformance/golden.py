@@ -1,0 +1,109 @@
+"""Golden vectors: arrays in and out of an op with given attributes, and its gradients, made by other libraries."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pullback as pb
+
+from .golden_ops import BUILDERS, TRACES
+from .outcome import FAILED, PASSED, Mismatch, Outcome, compare
+
+FILE = "manifest.json"
+FLOAT32 = {"rtol": 2e-5, "atol": 5e-6}
+WIDER = {"tf.BlockLSTM": 2e-5, "tf.BlockLSTMV2": 2e-5}  # atol in float32
+
+
+class Golden:
+    """A folder of golden vectors.
+
+    Attributes:
+        cases: the manifest's rows.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.cases = json.loads((folder / FILE).read_text())["cases"]
+        self._files: dict[str, Any] = {}
+
+    def arrays(self, case: dict[str, Any]) -> dict[str, dict[str, np.ndarray]]:
+        """{section: {name: array}}; sections are inputs, outputs, upstream, grads and variants."""
+        if case["npz"] not in self._files:
+            self._files[case["npz"]] = np.load(self.folder / case["npz"], allow_pickle=False)
+        file = self._files[case["npz"]]
+        return {section: {k: file[key] for k, key in keys.items()} for section, keys in case["arrays"].items()}
+
+
+def run(vectors: Golden, case: dict[str, Any], backends: Sequence[str]) -> Outcome:
+    """One case on each backend, in float64 to its own tolerance and in float32."""
+    name, family = case["id"], case["family"]
+    arrays = vectors.arrays(case)
+    for backend in backends:
+        for dtype in ("float64", "float32"):
+            try:
+                if case["op"] in TRACES:
+                    run_trace(case, arrays, backend, dtype)
+                else:
+                    run_vectors(case, arrays, backend, dtype)
+            except Exception as error:
+                kind = "" if isinstance(error, Mismatch) else f"{type(error).__name__}: "
+                return Outcome(name, family, FAILED, f"{backend}, {dtype}: {kind}{error}")
+    return Outcome(name, family, PASSED)
+
+
+def run_vectors(case: dict[str, Any], arrays: dict[str, dict[str, np.ndarray]], backend: str, dtype: str) -> None:
+    """Values of all outputs, and gradients of sum(upstream . output)."""
+    builder = BUILDERS.get(case["op"])
+    if builder is None:
+        raise Mismatch(f"the op {case['op']!r} has no expression here")
+    inputs = {name: lowered(a, dtype) for name, a in arrays["inputs"].items()}
+    variables = {name: pb.tensor(a.dtype.name, (None,) * a.ndim, name) for name, a in inputs.items()}
+    outputs = builder(case["attrs"], variables)
+    upstream = {outputs[name]: pb.constant(lowered(u, dtype)) for name, u in arrays["upstream"].items()}
+    wrt = [variables[name] for name in arrays["grads"]]
+    grads = pb.grad(sum_of(upstream), wrt) if wrt else []
+    names = list(arrays["outputs"])
+    f = pb.function(
+        list(variables.values()), [*(outputs[n] for n in names), *grads], backend=backend, on_unused_input="ignore"
+    )
+    results = f(*inputs.values())
+    tolerance = tolerance_of(case, dtype)
+    for name, found in zip(names, results):
+        compare(name, found, arrays["outputs"][name], **tolerance)
+    for (name, want), found in zip(arrays["grads"].items(), results[len(names) :]):
+        if found.dtype != inputs[name].dtype:
+            raise Mismatch(f"the gradient of {name} is {found.dtype}, the input is {inputs[name].dtype}")
+        compare(f"gradient of {name}", found, want, **tolerance)
+
+
+def sum_of(upstream: dict[pb.Variable, pb.Variable]) -> pb.Variable:
+    total = None
+    for output, g in upstream.items():
+        term = pb.sum(output * g)
+        total = term if total is None else total + term
+    return total
+
+
+def run_trace(case: dict[str, Any], arrays: dict[str, dict[str, np.ndarray]], backend: str, dtype: str) -> None:
+    """An optimizer's parameters after each step, for gradients that are given."""
+    parameter = pb.shared(lowered(arrays["inputs"]["param"], dtype), name="parameter")
+    gradient = pb.tensor(dtype, (None,) * parameter.ndim, "gradient")
+    updates = TRACES[case["op"]](case["attrs"]["all"], parameter, gradient)
+    step = pb.function([gradient], updates=updates, backend=backend)
+    for t, g in enumerate(lowered(arrays["inputs"]["grads"], dtype)):
+        step(np.ascontiguousarray(g))
+        compare(f"parameter after step {t + 1}", parameter.get_value(), arrays["outputs"]["params"][t], **tolerance_of(case, dtype))
+
+
+def lowered(a: np.ndarray, dtype: str) -> np.ndarray:
+    """Float arrays in the dtype under test; others as they are."""
+    return a.astype(dtype) if a.dtype.kind == "f" else a
+
+
+def tolerance_of(case: dict[str, Any], dtype: str) -> dict[str, float]:
+    if dtype == "float64":
+        return case["tolerance"]
+    return {**FLOAT32, "atol": WIDER.get(case["op"], FLOAT32["atol"])}

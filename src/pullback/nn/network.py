@@ -1,0 +1,402 @@
+"""`Network`: layers put together, with their parameters, training and prediction."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..compile import Function, function
+from ..config import config
+from ..errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    GraphError,
+    ShapeError,
+    UnknownNameError,
+    nearest,
+)
+from ..graph import SharedVariable, TensorType, Variable
+from ..ops import RandomStream
+from .arrays import about, check_samples, converted, input_arrays, target_arrays
+from .assembly import Node, assemble, find, leading_to
+from .history import History
+from .layers.base import Context, Layer, Reference
+from .layers.basic import Input
+from .losses import Loss
+from .metrics import Metric
+from .optimizers import Optimizer
+from .recipe import Recipe, Totals, evaluation_function, input_variable, make_recipe, training_function
+
+if TYPE_CHECKING:
+    from .fitting import Training
+
+PREDICT_BATCH = 256
+
+
+class Network:
+    """Layers, each fed by the one before it or by those that it names, and their parameters.
+
+    Args:
+        layers: the first is an `Input`; further ones make a network of several inputs.
+        outputs: the layers (numbers or names) whose outputs are the network's; the last layer unless given.
+        dtype: of parameters and data, "float32" or "float64"; config.floatX unless given.
+        seed: of first values, the order of samples in training, and dropout: same seed, same bits.
+        name: for messages.
+
+    Attributes:
+        nodes: the layers at their places.
+        parameters: {"<layer>.<parameter>": variable}, in the order of the layers.
+        metadata: JSON values that a user wants to keep in the model file.
+        history: of all training so far.
+
+    Example:
+        >>> import numpy as np
+        >>> from pullback import nn
+        >>> net = nn.Network([nn.Input(4), nn.Connected(8, activation="relu"), nn.Connected(3), nn.Softmax()])
+        >>> net.compile(optimizer=nn.Adam(1e-2), loss="cross_entropy", metrics=["accuracy"])
+        >>> X = np.random.default_rng(0).normal(size=(60, 4)).astype("float32")
+        >>> y = X[:, :3].argmax(axis=1)
+        >>> history = net.fit(X, y, epochs=30, batch_size=20, verbose=False)
+        >>> net.predict(X).shape, history["loss"][-1] < history["loss"][0]
+        ((60, 3), True)
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        *,
+        outputs: Reference | Sequence[Reference] | None = None,
+        dtype: str | None = None,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> None:
+        self._set_up(layers, outputs, dtype or config.floatX, seed, name, None)
+
+    def _set_up(
+        self,
+        layers: Sequence[Layer],
+        outputs: Reference | Sequence[Reference] | None,
+        dtype: str,
+        seed: int,
+        name: str | None,
+        values: Mapping[str, np.ndarray] | None,
+    ) -> None:
+        if dtype not in ("float32", "float64"):
+            raise DTypeError(f"Network: dtype={dtype!r}; expected 'float32' or 'float64'")
+        self.dtype = dtype
+        self.seed = seed
+        self.name = name
+        self.nodes = assemble(layers, dtype, seed, values)
+        self.inputs = [node for node in self.nodes if isinstance(node.layer, Input)]
+        self.outputs = self._find_outputs(outputs)
+        self.parameters = {v.name: v for node in self.nodes for v in node.parameters.values()}
+        self.draws = RandomStream(seed, "draws").counter
+        self.recipe: Recipe | None = None
+        self.rate: SharedVariable | None = None
+        self.optimizer_state: dict[str, SharedVariable] = {}
+        self.metadata: dict[str, Any] = {}
+        self.history = History()
+        self.training: Training | None = None
+        self._cursor: dict[str, Any] | None = None
+        self._predict: Function | None = None
+        self._forget_functions()
+
+    def _find_outputs(self, outputs: Reference | Sequence[Reference] | None) -> list[Node]:
+        references = [-1] if outputs is None else [outputs] if isinstance(outputs, (int, str)) else list(outputs)
+        with about("Network: outputs"):
+            found = [self.nodes[find(reference, self.nodes, len(self.nodes))] for reference in references]
+        used = leading_to(found, self.nodes)
+        for node in self.nodes:
+            if node.index not in used:
+                raise GraphError(f"{node} leads to no output: no later layer takes it, and it isn't among the outputs")
+        return found
+
+    # --- as an expression ---------------------------------------------------------------------------------------------
+    def __call__(self, *inputs: Variable, context: Context | None = None) -> Any:
+        """The network's output (the list of them, if several) as an expression of its inputs.
+
+        Args:
+            inputs: one per Input layer, the batch on the first axis.
+            context: `net.context(training=True)` for the expression that is trained; it collects the updates of running
+                statistics. By default layers behave as at predict.
+        """
+        if len(inputs) != len(self.inputs):
+            raise ArgumentTypeError(f"the network has {len(self.inputs)} inputs, got {len(inputs)}")
+        context = Context() if context is None else context
+        given = iter(inputs)
+        values: list[Variable] = []
+        for node in self.nodes:
+            if node.sources:
+                values.append(node.layer.apply(node.parameters, [values[i] for i in node.sources], context))
+            else:
+                values.append(next(given))
+        results = [values[node.index] for node in self.outputs]
+        return results[0] if len(results) == 1 else results
+
+    def context(self, training: bool) -> Context:
+        """A pass through this network, with its own random numbers."""
+        random = RandomStream(self.seed)
+        random.counter = self.draws
+        return Context(training, random)
+
+    @property
+    def trainable(self) -> list[SharedVariable]:
+        """The parameters that training changes by gradient."""
+        return [
+            v
+            for node in self.nodes
+            for key, v in node.parameters.items()
+            if node.described[key].trainable and not node.layer.frozen
+        ]
+
+    def get_values(self) -> dict[str, np.ndarray]:
+        """Copies of all parameters, by name."""
+        return {name: v.get_value() for name, v in self.parameters.items()}
+
+    def set_values(self, values: Mapping[str, np.ndarray]) -> None:
+        """Replace parameters by name. All are checked before any is changed."""
+        for name, value in values.items():
+            if name not in self.parameters:
+                raise UnknownNameError(f"the network has no parameter {name!r}. {nearest(name, self.parameters)}")
+            expected = self.parameters[name].type.shape
+            if np.shape(value) != expected:
+                raise ShapeError(f"the value for {name!r} has shape {np.shape(value)}; expected {expected}")
+        arrays = {name: np.asarray(value, self.dtype) for name, value in values.items()}
+        for name, array in arrays.items():
+            self.parameters[name].set_value(array)
+
+    # --- training -----------------------------------------------------------------------------------------------------
+    def compile(
+        self,
+        optimizer: str | Optimizer = "adam",
+        loss: str | Loss | Sequence[str | Loss] | Mapping[str, str | Loss] = "mse",
+        metrics: Sequence[str | Metric] | Mapping[str, Sequence[str | Metric]] = (),
+        *,
+        loss_weights: float | Sequence[float] | Mapping[str, float] | None = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        clip_norm: float | None = None,
+    ) -> None:
+        """Say how the network is trained. Nothing is compiled yet: that happens at the first step.
+
+        Args:
+            optimizer: a name ("sgd", "adam", ...) or an optimizer such as `nn.Adam(1e-3)`.
+            loss: "cross_entropy", "binary_cross_entropy", "mse", "mae" or a Loss; a list or dict for several outputs.
+                Its mean over the batch is the cost.
+            metrics: names ("accuracy", "rmse", "mae", "r2", ...) or Metrics, for the first output; or a dict of them by
+                the outputs' names.
+            loss_weights: what multiplies each output's loss.
+            l1, l2: penalties l1 sum |w| and l2 sum w^2 over all weights (not biases), added to the cost that is
+                differentiated and shown.
+            clip_norm: gradients are scaled down together so that their norm is at most this.
+        """
+        self.recipe = make_recipe(self, optimizer, loss, metrics, loss_weights, l1, l2, clip_norm)
+        self.optimizer_state = {}
+        self._adopt_rate()
+        self._forget_functions()
+
+    def _adopt_rate(self) -> None:
+        """A constant learning rate becomes a variable, so that it can be changed between steps."""
+        rate = self.recipe.optimizer.learning_rate
+        constant = isinstance(rate, (int, float))
+        self.rate = (
+            SharedVariable(np.asarray(float(rate)), TensorType("float64"), "learning rate") if constant else None
+        )
+
+    def _forget_functions(self) -> None:
+        self._train: Function | None = None
+        self._evaluate: Function | None = None
+        self._target_types: list[TensorType] = []
+
+    @property
+    def learning_rate(self) -> float:
+        """The optimizer's learning rate, if it is a number and no schedule; it may be set between steps."""
+        return float(self._rate_variable().get_value())
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        if not value >= 0:
+            raise ArgumentError(f"learning_rate={value}; expected a number from 0 up")
+        self._rate_variable().set_value(float(value))
+
+    def _rate_variable(self) -> SharedVariable:
+        self._compiled()
+        if self.rate is None:
+            raise ArgumentTypeError(
+                f"the learning rate follows {self.recipe.optimizer.learning_rate}: it isn't a number"
+            )
+        return self.rate
+
+    def _compiled(self) -> Recipe:
+        if self.recipe is None:
+            raise ArgumentError("the network isn't compiled: call net.compile(optimizer=..., loss=...) first")
+        return self.recipe
+
+    def prepare(self, X: Any, y: Any) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """Inputs and targets as checked arrays (values aren't looked at), with functions ready for targets of their
+        kind."""
+        recipe = self._compiled()
+        inputs = input_arrays(self, X)
+        targets, types = target_arrays(self, recipe, y)
+        if types != self._target_types:
+            self._forget_functions()
+            self._target_types = types
+        if self._train is None:
+            self._train = training_function(self, recipe, types)
+        return converted(inputs, [node.output for node in self.inputs]), converted(targets, types)
+
+    def train_on_batch(self, x: Any, y: Any) -> float | tuple[float, ...]:
+        """One step: forward, backward and update, in one compiled function.
+
+        Returns:
+            The cost before the update; with metrics a tuple of the cost and the metrics of this batch.
+        """
+        if self._train is not None and type(x) is np.ndarray and type(y) is np.ndarray:
+            try:
+                return self._scores(self._train(x, y), len(x))
+            except (DTypeError, ShapeError):
+                pass  # another dtype, another kind of target, or a mistake: the slow way converts or explains
+        inputs, targets = self.prepare(x, y)
+        return self._scores(self._train(*inputs, *targets), len(inputs[0]))
+
+    def _scores(self, values: list[np.ndarray], samples: int) -> float | tuple[float, ...]:
+        if len(values) == 1:
+            return float(values[0])
+        totals = Totals(self, self.recipe)
+        totals.add(values, samples)
+        return tuple(totals.results().values())
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        epochs: int = 1,
+        batch_size: int = 32,
+        validation_split: float = 0.0,
+        validation_data: tuple[Any, Any] | None = None,
+        shuffle: bool = True,
+        seed: int | None = None,
+        callbacks: Sequence[Any] = (),
+        verbose: bool = True,
+        resume: bool = False,
+    ) -> History:
+        """Train for some epochs. Ctrl-C ends training after the step at hand and keeps what was learnt.
+
+        Args:
+            X, y: inputs and targets (lists of arrays for several inputs or outputs). All rows are used in each epoch:
+                the last batch may be shorter.
+            validation_split: share of the rows, drawn at random by the seed, that is held back and evaluated per epoch.
+            validation_data: (X, y) that is evaluated per epoch instead.
+            shuffle: a new order in each epoch, drawn by the seed.
+            seed: the network's unless given.
+            callbacks: see `nn.Callback`.
+            verbose: a progress display on a terminal, else a line per epoch; False for silence.
+            resume: go on where a loaded network was saved during training, with the same arguments: the result is
+                that of a run which never stopped.
+
+        Returns:
+            The history of this call; `net.history` holds that of all calls.
+        """
+        from .fitting import fit
+
+        return fit(
+            self, X, y, epochs, batch_size, validation_split, validation_data, shuffle, seed, callbacks, verbose, resume
+        )
+
+    def step(self, *arrays: np.ndarray) -> list[np.ndarray]:
+        """One compiled step on arrays that `prepare` made: the cost, and the sums of the metrics."""
+        return self._train(*arrays)
+
+    @property
+    def cursor(self) -> dict[str, Any] | None:
+        """Where `fit` stands or ended, as JSON values; None before any training."""
+        return self._cursor if self.training is None else self.training.cursor()
+
+    def end_training(self) -> None:
+        """Let go of the running `fit`, remembering where it stood."""
+        self._cursor, self.training = self.cursor, None
+
+    def evaluate(self, X: Any, y: Any, *, batch_size: int = PREDICT_BATCH) -> dict[str, float]:
+        """{"loss": the cost, and each metric by name} over all samples, with layers as at predict."""
+        with about("evaluate"):
+            inputs, targets = self.prepare(X, y)
+            check_samples(self, self.recipe, inputs, targets)
+        return self.measure(inputs, targets, batch_size)
+
+    def measure(
+        self, inputs: tuple[np.ndarray, ...], targets: tuple[np.ndarray, ...], batch_size: int
+    ) -> dict[str, float]:
+        """`evaluate` for arrays that are checked already."""
+        if self._evaluate is None:
+            self._evaluate = evaluation_function(self, self.recipe, self._target_types)
+        totals = Totals(self, self.recipe)
+        for start in range(0, len(inputs[0]), batch_size):
+            rows = slice(start, start + batch_size)
+            batch = [a[rows] for a in (*inputs, *targets)]
+            totals.add(self._evaluate(*batch), len(batch[0]))
+        return totals.results()
+
+    def predict(self, X: Any, *, batch_size: int = PREDICT_BATCH) -> Any:
+        """The output for each row of X (a list, if the network has several outputs)."""
+        with about("predict"):
+            inputs = input_arrays(self, X)
+            if len({len(a) for a in inputs}) != 1:
+                raise ShapeError(f"the inputs differ in length: {', '.join(str(len(a)) for a in inputs)}")
+        if self._predict is None:
+            symbols = [input_variable(node) for node in self.inputs]
+            results = self(*symbols)
+            self._predict = function(symbols, results if isinstance(results, list) else [results], name="predict")
+        specs = [node.output for node in self.inputs]
+        parts = []
+        for start in range(0, max(len(inputs[0]), 1), batch_size):
+            parts.append(self._predict(*converted(tuple(a[start : start + batch_size] for a in inputs), specs)))
+        results = parts[0] if len(parts) == 1 else [np.concatenate(arrays) for arrays in zip(*parts)]
+        return results[0] if len(results) == 1 else results
+
+    # --- telling and keeping ------------------------------------------------------------------------------------------
+    def summary(self, file: Any = None) -> None:
+        """Print layers, shapes, parameters and floating-point operations per sample."""
+        from .summary import print_summary
+
+        print_summary(self, file)
+
+    def save(self, path: str | Path) -> None:
+        """Write layers, parameters, the state of training and `metadata` to one safetensors file.
+
+        The file is written beside and renamed, so that a failure leaves an older file as it was.
+        """
+        from .checkpoint import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> "Network":
+        """The network that `save` wrote: it predicts bit for bit the same, and training goes on where it was."""
+        from .checkpoint import load
+
+        return load(path)
+
+    def load_values(self, path: str | Path) -> None:
+        """Take over the parameters of a model file whose layers have the same names and shapes."""
+        from .checkpoint import read
+
+        with about(str(path)):
+            self.set_values(read(path).values)
+
+    def astype(self, dtype: str) -> "Network":
+        """The same network with parameters of another dtype."""
+        from .checkpoint import restore, snapshot
+
+        return restore(snapshot(self), dtype=dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .checkpoint import restore, snapshot
+
+        return restore, (snapshot(self),)
+
+    def __repr__(self) -> str:
+        count = sum(v.storage.size for v in self.parameters.values())
+        return f"<Network{f' {self.name!r}' if self.name else ''}: {len(self.nodes)} layers, {count:,} parameters>"

@@ -55,6 +55,31 @@ class HostCall:
     outputs: tuple[Buffer, ...]
 
 
+@dataclass(eq=False)
+class Guard:
+    """A step that stops the plan if a kernel before it counted bad values (labels, indices) into `flag`.
+
+    The op's `perform` then runs on the same inputs, and raises the error that names the value.
+    """
+
+    node: Apply
+    inputs: tuple[Buffer | np.ndarray, ...]
+    flag: Buffer
+
+
+Step = KernelCall | HostCall | Guard
+
+
+def touched(step: Step) -> tuple[Any, ...]:
+    """Everything that a step reads or writes: buffers, and numbers among them."""
+    match step:
+        case KernelCall():
+            return step.args
+        case HostCall():
+            return (*step.inputs, *step.outputs)
+    return (*step.inputs, step.flag)
+
+
 class Binding:
     """What a binder sees of the plan while it binds one node.
 
@@ -65,7 +90,9 @@ class Binding:
         threads: how many threads will share a launch.
     """
 
-    def __init__(self, planner: "Planner", node: Apply, inputs: Sequence[Buffer], values: Sequence[Any], shapes) -> None:
+    def __init__(
+        self, planner: "Planner", node: Apply, inputs: Sequence[Buffer], values: Sequence[Any], shapes: Sequence[Any]
+    ) -> None:
         self._planner = planner
         self.node = node
         self.inputs = list(inputs)
@@ -107,6 +134,11 @@ class Binding:
     ) -> None:
         """Add a record: `instance` (a kernel instance) on `args` (buffers, ints, floats) over range(n) in `chunks`."""
         self._planner.add(KernelCall(instance, args, n, max(1, min(chunks, n, 32)), tuple(in_place)))
+
+    def guard(self, flag: Buffer) -> None:
+        """Go on only if `flag` (one int64, written by a launch before) is zero; else the op's `perform` raises."""
+        inputs = [buffer if value is None else value for buffer, value in zip(self.inputs, self.values)]
+        self._planner.add(Guard(self.node, tuple(inputs), flag))
 
     def contiguous(self, buffer: Buffer) -> Buffer:
         """`buffer` itself if its elements follow each other, else a copy of it that does."""

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from .. import codegen
 from ..graph import Apply, Constant, Variable
@@ -202,14 +202,16 @@ def _literal(value, dtype: str) -> str:
     return f"{_scalar(dtype)}({int(number)})"
 
 
-def _source(loop: Loop, scalars: Sequence[str], n_inputs: int, statements: Sequence[str], results: Sequence[str]) -> str:
+def _source(
+    loop: Loop, scalars: Sequence[str], n_inputs: int, statements: Sequence[str], results: Sequence[str]
+) -> str:
     """The kernel's text. Operand k is p{k}; the first n_inputs are read, the rest written."""
     inner, fixed = loop.inner, loop.fixed
     depth = len(loop.lengths)
     parameters = [f"p{k}: ptr({s})" for k, s in enumerate(scalars)]
     parameters += [f"step{k}: i64" for k, kind in enumerate(inner) if kind == "step"]
     parameters += [f"n{a}: i64" for a in range(1, depth)]
-    parameters += [f"s{k}_{a}: i64" for k in range(len(scalars)) if not fixed[k] for a in range(depth - 1)] * (depth > 1)
+    parameters += [f"s{k}_{a}: i64" for k in range(len(scalars)) if not fixed[k] for a in range(depth - 1)]
     lines = [f"def elementwise({', '.join(parameters)}, lo: i64, hi: i64):"]
     lines += [f"    v{k} = p{k}[0]" for k in range(n_inputs) if fixed[k]]
     indent, index = "    ", "i"
@@ -244,6 +246,6 @@ def _source(loop: Loop, scalars: Sequence[str], n_inputs: int, statements: Seque
     return "\n".join(lines) + "\n"
 
 
-@lru_cache(maxsize=None)
+@cache
 def _compile(source: str):
     return codegen.from_source("elementwise", source, vmath.NAMES, inplace=True).specialise()

@@ -1,4 +1,4 @@
-"""A plan: the steps of a graph at concrete shapes, with their memory. One native call runs all steps between host calls."""
+"""A plan: the steps of a graph at concrete shapes, with their memory. One native call runs all between host calls."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import codegen
 from ..codegen import address_of
-from ..graph import Apply, Constant, SharedVariable, Variable, aligned_empty, run_node
-from .binding import HostCall, KernelCall
+from ..graph import SharedVariable, Variable, aligned_empty, run_node
+from .binding import Guard, HostCall, KernelCall, touched
 from .buffers import Buffer, Storage, lay_out
 from .planner import FOREVER, Planner
 
@@ -70,7 +70,7 @@ class Plan:
             self.copied.append((i, buffer))
 
     def _place_update(self, s: SharedVariable, old: Buffer | None, new: Buffer) -> None:
-        """The next value goes straight over the old one where nobody reads that any more; else it waits for the commit."""
+        """The next value goes straight over the old one if nobody reads that any more; else it waits for the commit."""
         storage = new.storage
         if old is not None and storage is old.storage and new.fills_storage:
             return
@@ -86,8 +86,8 @@ class Plan:
 
     def _may_overwrite(self, old: Storage, new: Storage) -> bool:
         first = new.first
-        if old.last > first or any(isinstance(step, HostCall) for step in self.steps[first:]):
-            return False  # a host call may fail, and then nothing may have changed
+        if old.last > first or not all(isinstance(step, KernelCall) for step in self.steps[first:]):
+            return False  # a host call or guard may fail, and then nothing may have changed
         if old.last < first:
             return True
         step = self.steps[first]
@@ -98,7 +98,7 @@ class Plan:
     def _lay_out(self) -> None:
         seen: dict[Storage, None] = {}
         for step in self.steps:
-            for item in step.args if isinstance(step, KernelCall) else (*step.inputs, *step.outputs):
+            for item in touched(step):
                 if isinstance(item, Buffer) and item.storage.kind == "arena":
                     seen[item.storage] = None
         self.arena_size = lay_out(list(seen))
@@ -145,7 +145,7 @@ class Plan:
         segments: list[Any] = []
         row = 0
         for step in self.steps:
-            if isinstance(step, HostCall):
+            if not isinstance(step, KernelCall):
                 segments.append(step)
             elif step.n > 0:
                 if segments and isinstance(segments[-1], list):
@@ -153,7 +153,7 @@ class Plan:
                 else:
                     segments.append([row, 1])
                 row += 1
-        return [s if isinstance(s, HostCall) else codegen.Launch(self.table[s[0] : s[0] + s[1]]) for s in segments]
+        return [codegen.Launch(self.table[s[0] : s[0] + s[1]]) if isinstance(s, list) else s for s in segments]
 
     # --- running ------------------------------------------------------------------------------------------------------
     def run(self, arrays: Sequence[np.ndarray], workspace: Workspace) -> list[np.ndarray]:
@@ -180,10 +180,13 @@ class Plan:
             targets[storage] = array = aligned_empty(s.storage.shape, s.type.dtype)
             _patch(block, storage, array)
         for segment in self.segments:
-            if isinstance(segment, HostCall):
-                self._host_call(segment, kept, targets, workspace)
-            else:
-                segment()
+            match segment:
+                case HostCall():
+                    self._host_call(segment, kept, targets, workspace)
+                case Guard():
+                    self._check(segment, kept, targets, workspace)
+                case _:
+                    segment()
         for i, buffer in self.copied:
             results[i] = np.array(self._array(buffer, kept, targets, workspace), order="C")
         self._commit(kept, targets, workspace)
@@ -202,6 +205,12 @@ class Plan:
             results = run_node(step.node, inputs)
         for buffer, result in zip(step.outputs, results):
             self._array(buffer, kept, targets, workspace)[...] = result
+
+    def _check(self, step: Guard, kept, targets, workspace) -> None:
+        if self._array(step.flag, kept, targets, workspace)[0]:
+            inputs = [self._array(x, kept, targets, workspace) if isinstance(x, Buffer) else x for x in step.inputs]
+            run_node(step.node, inputs)
+            raise AssertionError(f"{step.node.op}: the kernel counted bad values where its perform accepts all")
 
     def _array(self, buffer: Buffer, kept, targets, workspace) -> np.ndarray:
         """The buffer's present contents, as an array on its memory."""

@@ -10,7 +10,7 @@ from .. import codegen
 from ..errors import PullbackError
 from ..graph import Apply, Constant, SharedVariable, Variable, run_node
 from . import bindings as _bindings  # noqa: F401  (fills the table of binders)
-from .binding import BINDERS, Binding, Declined, HostCall, KernelCall
+from .binding import BINDERS, Binding, Declined, HostCall, Step, touched
 from .buffers import Buffer, Storage, constant_buffer, new_buffer, shared_buffer
 
 log = logging.getLogger("pullback")
@@ -25,7 +25,7 @@ class Planner:
     def __init__(self, order: Sequence[Apply], roots: Sequence[Variable], shapes: Mapping[Variable, tuple]) -> None:
         self.inputs = list(shapes)
         self.threads = codegen.get_threads()
-        self.steps: list[KernelCall | HostCall] = []
+        self.steps: list[Step] = []
         self.buffers: dict[Variable, Buffer] = {}
         self.values: dict[Variable, np.ndarray] = {}
         self.deferred: list[Apply] = []
@@ -85,11 +85,10 @@ class Planner:
     def claim(self, buffer: Buffer) -> None:
         self.storage_uses[buffer.storage] = FOREVER  # until the result is placed on it
 
-    def add(self, step: KernelCall | HostCall) -> None:
+    def add(self, step: Step) -> None:
         index = len(self.steps)
         self.steps.append(step)
-        touched = step.args if isinstance(step, KernelCall) else (*step.inputs, *step.outputs)
-        for item in touched:
+        for item in touched(step):
             if isinstance(item, Buffer):
                 storage = item.storage
                 storage.first = index if storage.first < 0 else storage.first

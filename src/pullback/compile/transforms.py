@@ -57,7 +57,7 @@ def flatten_tree(value: Any) -> tuple[list[Any], Tree]:
 
 
 class Traced:
-    """A plain function that is turned into a graph once per structure, dtypes and shapes of its arguments, and compiled.
+    """A plain function, turned into a graph once per structure, dtypes and shapes of its arguments, and compiled.
 
     Called with symbolic arguments it just builds the expression, so transforms nest.
     """

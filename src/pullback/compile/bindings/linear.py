@@ -91,5 +91,6 @@ def _packed(b: Binding, y: Buffer, batches: int, n: int, k: int, vectors: int) -
     y_batch = strides[-1] if batches > 1 and strides else y_batch
     units = batches * per_batch
     instance = kernels.pack_transposed.specialise(T=TYPES[y.dtype], NV=vectors)
-    b.launch(instance, y, panels, n, k, y.strides[-1], y_batch, size, n=units, chunks=b.chunks(units, units * k * width))
+    chunks = b.chunks(units, units * k * width)
+    b.launch(instance, y, panels, n, k, y.strides[-1], y_batch, size, n=units, chunks=chunks)
     return panels, width, k * width, size if batches > 1 else 0

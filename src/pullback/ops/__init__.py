@@ -12,12 +12,14 @@ from .einsum import *
 from .elementwise import broadcast_like, cast, sum_to
 from .extremes import *
 from .gather import *
+from .gradient_views import *
 from .indexing import *
 from .linear import *
 from .losses import *
 from .norm import *
 from .pool import *
 from .random import *
+from .rearrange import *
 from .reduce import *
 from .shape import *
 from .softmax import *

@@ -9,9 +9,9 @@ from ..errors import ShapeError
 from ..graph import Apply, Op, TensorType, Variable, as_variable
 from .arithmetic import multiply
 from .elementwise import broadcast_static, sum_to
-from .shape import as_same_dtype, expand_dims, length, moveaxis, reshape, size_of, squeeze, swapaxes
+from .shape import as_same_dtype, expand_dims, length, moveaxis, ravel, reshape, size_of, squeeze, swapaxes
 
-__all__ = ["dot", "matmul"]
+__all__ = ["batched_dot", "dot", "inner", "kron", "matmul", "outer", "vdot"]
 
 
 @dataclass(frozen=True)
@@ -85,3 +85,40 @@ def dot(a: Any, b: Any) -> Variable:
     columns = moveaxis(b, -2, 0)  # (k, ...)
     flat = matmul(a, reshape(columns, [length(columns, 0), size_of(columns, range(1, b.ndim))]))
     return reshape(flat, [*(length(a, i) for i in range(a.ndim - 1)), *(length(columns, i) for i in range(1, b.ndim))])
+
+
+def inner(a: Any, b: Any) -> Variable:
+    """The sum of products over the last axes of both; with a scalar, the product."""
+    a, b = as_same_dtype([a, b], "inner")
+    return dot(a, swapaxes(b, -1, -2) if b.ndim > 1 and a.ndim else b)
+
+
+def outer(a: Any, b: Any) -> Variable:
+    """The products of every element of `a` (a row each) with every element of `b` (a column each)."""
+    a, b = as_same_dtype([a, b], "outer")
+    return multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
+
+
+def vdot(a: Any, b: Any) -> Variable:
+    """The sum of the products of all elements of `a` and `b`, in C order."""
+    a, b = as_same_dtype([a, b], "vdot")
+    return dot(ravel(a), ravel(b))
+
+
+def batched_dot(a: Any, b: Any) -> Variable:
+    """Matrix products (or with vectors) for each of the entries of the common first axis."""
+    a, b = as_same_dtype([a, b], "batched_dot")
+    if not 2 <= a.ndim <= 3 or not 2 <= b.ndim <= 3:
+        raise ShapeError(f"batched_dot: expected 2 or 3 dimensions with the batch first, got {a.type} and {b.type}")
+    product = matmul(a if a.ndim == 3 else expand_dims(a, 1), b if b.ndim == 3 else expand_dims(b, 2))
+    axes = [axis for axis, x in ((1, a), (2, b)) if x.ndim == 2]
+    return squeeze(product, axes) if axes else product
+
+
+def kron(a: Any, b: Any) -> Variable:
+    """The Kronecker product: each element of `a` times the whole of `b`, as one block."""
+    a, b = as_same_dtype([a, b], "kron")
+    n = max(a.ndim, b.ndim)
+    a, b = (expand_dims(x, range(n - x.ndim)) for x in (a, b))
+    blocks = multiply(expand_dims(a, range(1, 2 * n, 2)), expand_dims(b, range(0, 2 * n, 2)))
+    return reshape(blocks, [multiply(length(a, i), length(b, i)) for i in range(n)])

@@ -23,14 +23,17 @@ from ..graph import (
     TensorType,
     UndefinedType,
     Variable,
+    grad_not_implemented,
     gradient_of,
     toposort,
 )
 from ..ops.arithmetic import add
 from ..ops.elementwise import cast, ones_like, sum_to, zeros_like
+from .stable import with_stable_forms
 
 ANSWERS = (
-    "a Variable (the formula), grad_undefined(op, i, x, why), grad_not_implemented(op, i, x, why) or DisconnectedType()()"
+    "a Variable (the formula), grad_undefined(op, i, x, why), grad_not_implemented(op, i, x, why) "
+    "or DisconnectedType()()"
 )
 Wrt = Variable | Sequence[Variable]
 
@@ -77,8 +80,8 @@ def grad(
     for name, (given, choices) in options.items():
         if given not in choices:
             raise ArgumentError(f"grad: {name}={given!r}; expected one of {choices}")
-    targets = _check_wrt(wrt)
-    walk = Walk(_seeds(cost, known_grads), targets, consider_constant)
+    targets = check_wrt(wrt)
+    walk = Walk(make_seeds(cost, known_grads), targets, consider_constant)
     results = []
     for x in targets:
         g = walk.gradient(x)
@@ -99,7 +102,11 @@ class Walk:
     """One backward walk: cotangents of every variable on a path from the targets to the seeds.
 
     Attributes:
-        cuts: for each (node, input index) on the way whose rule gave no formula, the answer.
+        seeds: where it starts: {variable: its known gradient}.
+        blocked: variables above which nothing is differentiated.
+        order: the nodes that the seeds need, each after the nodes that it needs; unstable forms are replaced by stable
+            ones (see `stable`).
+        answers: what the rules answered, by (node, number of the input): formulas and non-answers, before summing.
     """
 
     def __init__(
@@ -110,68 +117,108 @@ class Walk:
     ) -> None:
         self.seeds = dict(seeds)
         self.blocked = _check_constants(consider_constant)
-        self.terms: dict[Variable, list[Variable]] = {v: [g] for v, g in self.seeds.items()}
-        self.sums: dict[Variable, Variable] = {}
-        self.origin: dict[Variable, tuple[Apply, int]] = {}  # non-answer -> the node and input that gave it
+        self.answers: dict[tuple[Apply, int], Variable] = {}
+        self._terms: dict[Variable, list[Variable]] = {}
+        self._sums: dict[Variable, Variable] = dict(self.seeds)
         order = toposort(self.seeds, stop=self.blocked)
-        self.on_path = _variables_that_need(targets, order)
-        for node in reversed(order):
+        self.order, self.stands_for = with_stable_forms(order, {*self.seeds, *targets, *self.blocked})
+        self._patterns: dict[Apply, list[list[bool]]] = {}
+        self._on_path = self._depending_on(targets)
+        for node in reversed(self.order):
             self._visit(node)
 
-    def gradient(self, x: Variable) -> Variable:
-        """The sum of all terms that reached `x` (fan-out adds); a known gradient replaces it."""
-        if x not in self.sums:
-            terms = [self.seeds[x]] if x in self.seeds else self.terms.get(x, [])
-            refused = [t for t in terms if isinstance(t.type, NonAnswer)]
-            if refused or not terms:
-                self.sums[x] = refused[0] if refused else DisconnectedType()()
-            else:
+    def gradient(self, v: Variable) -> Variable:
+        """The sum of all terms that reached `v` (fan-out adds); a known gradient replaces it."""
+        v = self.stands_for.get(v, v)
+        if v not in self._sums:
+            terms = self._terms.get(v, [])
+            refused = next((t for t in terms if isinstance(t.type, NonAnswer)), None)
+            if refused is not None:
+                self._sums[v] = refused
+            elif terms:
                 total = terms[0]
                 for term in terms[1:]:
                     total = add(total, term)
-                self.sums[x] = total
-        return self.sums[x]
+                self._sums[v] = total
+            else:
+                self._sums[v] = DisconnectedType()()
+        return self._sums[v]
+
+    def pattern(self, node: Apply) -> list[list[bool]]:
+        """Which output depends differentiably on which input: what the op says, less what is held constant."""
+        if node not in self._patterns:
+            pattern = check_pattern(node)
+            if self.blocked and not self.blocked.isdisjoint(node.outputs):
+                free = [v not in self.blocked for v in node.outputs]
+                pattern = [[c and f for c, f in zip(row, free)] for row in pattern]
+            self._patterns[node] = pattern
+        return self._patterns[node]
+
+    def _depending_on(self, targets: Sequence[Variable]) -> set[Variable]:
+        """Variables whose value depends differentiably on a target, targets included."""
+        found = set(targets)
+        for node in self.order:
+            rows = [i for i, x in enumerate(node.inputs) if x in found]
+            if rows:
+                pattern = self.pattern(node)
+                reached = [v for j, v in enumerate(node.outputs) if any(pattern[i][j] for i in rows)]
+                found.update(reached)
+                found.update(self.stands_for[v] for v in reached if v in self.stands_for)
+        return found
 
     def _visit(self, node: Apply) -> None:
-        wanted = [x in self.on_path and not x.type.is_discrete for x in node.inputs]
+        """Pull the cotangents of a node's outputs back to its inputs."""
+        wanted = [x in self._on_path and not x.type.is_discrete for x in node.inputs]
         if not any(wanted):
             return
-        pattern = node.connection_pattern()
-        grads = [self.gradient(v) for v in node.outputs]
-        reached = [not isinstance(g.type, DisconnectedType) for g in grads]
-        connected = [w and any(c and r for c, r in zip(row, reached)) for w, row in zip(wanted, pattern)]
-        if not any(connected):
+        pattern = self.pattern(node)
+        cotangents = [self.gradient(v) for v in node.outputs]
+        arriving = [[j for j, c in enumerate(row) if c and _is_connected(cotangents[j])] for row in pattern]
+        asked = [i for i, w in enumerate(wanted) if w and arriving[i]]
+        passed = {i: g for i in asked for j in arriving[i] if isinstance((g := cotangents[j]).type, NonAnswer)}
+        for i, refused in passed.items():  # a result without a gradient passes its non-answer on
+            self._terms.setdefault(node.inputs[i], []).append(refused)
+        asked = [i for i in asked if i not in passed]
+        if not asked:
             return
-        for i, row in enumerate(pattern):  # an output that has no gradient passes its non-answer on
-            refused = [g for g, c in zip(grads, row) if c and isinstance(g.type, NonAnswer)]
-            if connected[i] and refused:
-                self.terms.setdefault(node.inputs[i], []).append(refused[0])
-                connected[i] = False
-        if not any(connected):
-            return
-        values = [
-            g if isinstance(g.type, TensorType) else zeros_like(v, _gradient_dtype(v))
-            for g, v in zip(grads, node.outputs)
-        ]
         with gradient_of(node):
-            answers = node.op.L_op(node.inputs, node.outputs, values)
-            self._take(node, connected, answers)
-
-    def _take(self, node: Apply, connected: Sequence[bool], answers: Any) -> None:
-        """Add a rule's answers to the terms of the inputs that they are for."""
-        for i, answer in enumerate(check_answers(node, answers)):
-            if not connected[i] or isinstance(answer.type, DisconnectedType):
-                continue
-            x = node.inputs[i]
-            if isinstance(answer.type, NonAnswer):
-                self.origin[answer] = (node, i)
+            if any(v.type.dtype.startswith("complex") for v in (*node.inputs, *node.outputs)):
+                why = "gradients through complex numbers are not implemented"
+                answers = [grad_not_implemented(node.op, i, x, why) for i, x in enumerate(node.inputs)]
             else:
-                answer = conform(node, i, answer)
-            self.terms.setdefault(x, []).append(answer)
+                values = [
+                    g if isinstance(g.type, TensorType) else zeros_like(v, gradient_dtype(v))
+                    for g, v in zip(cotangents, node.outputs)
+                ]
+                answers = check_answers(node, node.op.L_op(node.inputs, node.outputs, values), pattern)
+            for i in asked:
+                self._take(node, i, answers[i])
+
+    def _take(self, node: Apply, i: int, answer: Variable) -> None:
+        """Add a rule's answer to the terms of the input that it is for."""
+        self.answers[node, i] = answer
+        if _is_connected(answer):
+            term = answer if isinstance(answer.type, NonAnswer) else conform(node, i, answer)
+            self._terms.setdefault(node.inputs[i], []).append(term)
 
 
-def check_answers(node: Apply, answers: Any) -> list[Variable]:
-    """Hold a rule to the protocol: one typed answer per input."""
+def _is_connected(g: Variable) -> bool:
+    return not isinstance(g.type, DisconnectedType)
+
+
+def check_pattern(node: Apply) -> list[list[bool]]:
+    """The node's connection pattern, held to its form: a row of booleans per input, one per output."""
+    pattern = node.op.connection_pattern(node)
+    shape = f"{len(node.inputs)} rows (one per input) of {len(node.outputs)} (one per output)"
+    if not isinstance(pattern, list) or len(pattern) != len(node.inputs):
+        raise RuleError(f"{node.op}.connection_pattern returned {pattern!r}; expected a list of {shape}")
+    if any(not isinstance(row, list) or len(row) != len(node.outputs) for row in pattern):
+        raise RuleError(f"{node.op}.connection_pattern returned {pattern!r}; expected {shape}")
+    return node.connection_pattern()
+
+
+def check_answers(node: Apply, answers: Any, pattern: Sequence[Sequence[bool]]) -> list[Variable]:
+    """Hold a rule to the protocol: one typed answer per input, in keeping with the connection pattern."""
     op = node.op
     if not isinstance(answers, (list, tuple)):
         raise RuleError(f"the gradient rule of {op} returned {answers!r}; expected a list with, per input, {ANSWERS}")
@@ -181,6 +228,9 @@ def check_answers(node: Apply, answers: Any) -> list[Variable]:
         if not isinstance(answer, Variable):
             found = "None" if answer is None else f"{type(answer).__name__} {answer!r}"
             raise RuleError(f"the gradient rule of {op} answered {found} for input {i}; the four answers are {ANSWERS}")
+        if isinstance(answer.type, TensorType) and not any(pattern[i]) and not node.inputs[i].type.is_discrete:
+            if not any(op.connection_pattern(node)[i]):
+                raise RuleError(f"{op} gave a formula for input {i}, which its connection_pattern calls disconnected")
     return list(answers)
 
 
@@ -189,9 +239,9 @@ def conform(node: Apply, i: int, term: Variable) -> Variable:
     x = node.inputs[i]
     if not isinstance(term.type, TensorType):
         raise RuleError(f"the gradient rule of {node.op} answered {term.type} for input {i}; expected {ANSWERS}")
-    if term.type.is_discrete:
-        raise RuleError(f"the gradient rule of {node.op} gave an {term.dtype} term for input {i}: a gradient is a float")
-    if node.op.broadcasts:
+    if not term.type.is_float:
+        raise RuleError(f"the gradient rule of {node.op} gave a {term.dtype} term for input {i}, expected floats")
+    if node.op.broadcasts and term.ndim >= x.ndim:
         term = sum_to(term, x)
     if term.ndim != x.ndim:
         raise RuleError(f"the gradient rule of {node.op} gave a {term.ndim}-d term for input {i}, which is {x.ndim}-d")
@@ -201,7 +251,7 @@ def conform(node: Apply, i: int, term: Variable) -> Variable:
                 f"the gradient rule of {node.op} gave shape {term.type.shape} for input {i} of shape {x.type.shape} "
                 f"(axis {axis})"
             )
-    return cast(term, _gradient_dtype(x))
+    return cast(term, gradient_dtype(x))
 
 
 def refusal(walk: Walk, cost: Variable | None, x: Variable, answer: Variable) -> Exception:
@@ -223,10 +273,10 @@ def _disconnected(walk: Walk, cost: Variable | None, x: Variable, policy: str, f
         warnings.warn(draw_disconnected(walk, cost, x), stacklevel=3)
     if form == "none":
         return None
-    return zeros_like(x, _gradient_dtype(x)) if form == "zero" else DisconnectedType()()
+    return zeros_like(x, gradient_dtype(x)) if form == "zero" else DisconnectedType()()
 
 
-def _seeds(cost: Variable | None, known: Mapping[Variable, Variable] | None) -> dict[Variable, Variable]:
+def make_seeds(cost: Variable | None, known: Mapping[Variable, Variable] | None) -> dict[Variable, Variable]:
     seeds: dict[Variable, Variable] = {}
     if cost is None:
         if not known:
@@ -242,19 +292,23 @@ def _seeds(cost: Variable | None, known: Mapping[Variable, Variable] | None) -> 
     elif cost.dtype.startswith("complex"):
         raise NotImplementedGradientError("grad: the cost is complex; take its real part, imaginary part or modulus")
     else:
-        seeds[cost] = ones_like(cost, _gradient_dtype(cost))
+        seeds[cost] = ones_like(cost, gradient_dtype(cost))
     for v, g in (known or {}).items():
         if not isinstance(v, Variable):
             raise ArgumentTypeError(f"grad: a key of known_grads is {v!r}, not a Variable")
+        if not isinstance(v.type, TensorType) or v.type.is_discrete:
+            raise ArgumentTypeError(f"grad: known_grads has the key {v!r} of type {v.type}: only floats have gradients")
         if not isinstance(g, Variable):
-            g = Constant(np.asarray(g, _gradient_dtype(v)))
-        if isinstance(g.type, TensorType) and (g.type.is_discrete or g.ndim != v.ndim):
-            raise ArgumentTypeError(f"grad: known_grads of {v!r} ({v.type}) is {g.type}; expected a float of its rank")
+            g = Constant(np.asarray(g, gradient_dtype(v)))
+        if isinstance(g.type, TensorType):
+            if not g.type.is_float or g.ndim != v.ndim:
+                raise ArgumentTypeError(f"grad: known_grads of {v!r} ({v.type}) is {g.type}; expected floats, its rank")
+            g = cast(g, gradient_dtype(v))
         seeds[v] = g
     return seeds
 
 
-def _check_wrt(wrt: Any) -> list[Variable]:
+def check_wrt(wrt: Any) -> list[Variable]:
     if not isinstance(wrt, (Variable, list, tuple)):
         raise ArgumentTypeError(f"grad: wrt must be a Variable, list or tuple, got {type(wrt).__name__}")
     targets = [wrt] if isinstance(wrt, Variable) else list(wrt)
@@ -267,29 +321,19 @@ def _check_wrt(wrt: Any) -> list[Variable]:
                 "Cast it first and differentiate with respect to the result: xf = x.astype('float32')"
             )
         if x.dtype.startswith("complex"):
-            raise NotImplementedGradientError(f"grad: {x!r} is complex; gradients of complex inputs are not implemented")
+            raise NotImplementedGradientError(f"grad: {x!r} is complex; its gradient is not implemented")
     return targets
 
 
 def _check_constants(variables: Iterable[Variable]) -> set[Variable]:
-    try:
-        constants = list(variables)
-    except TypeError:
-        raise ArgumentTypeError("grad: consider_constant must be an iterable of Variables") from None
+    if isinstance(variables, Variable) or not isinstance(variables, Iterable):
+        raise ArgumentTypeError(f"grad: consider_constant must be a list of Variables, got {type(variables).__name__}")
+    constants = list(variables)
     for v in constants:
         if not isinstance(v, Variable):
             raise ArgumentTypeError(f"grad: consider_constant holds {type(v).__name__}; expected Variables")
     return set(constants)
 
 
-def _variables_that_need(targets: Sequence[Variable], order: Sequence[Apply]) -> set[Variable]:
-    """Variables whose value depends differentiably on a target, targets included."""
-    needed = set(targets)
-    for node in order:
-        rows = [row for x, row in zip(node.inputs, node.connection_pattern()) if x in needed]
-        needed.update(v for v, *column in zip(node.outputs, *rows) if any(column))
-    return needed
-
-
-def _gradient_dtype(v: Variable) -> str:
+def gradient_dtype(v: Variable) -> str:
     return v.dtype if v.type.is_float else config.floatX

@@ -13,7 +13,7 @@ Use = tuple[Apply | None, int]  # (node, number of its input), or (None, number 
 
 
 class Edit(NamedTuple):
-    """What a replacement did: the nodes that it brought in, each after its inputs, and those that read something else."""
+    """What a replacement did: the nodes brought in, each after its inputs, and those that now read something else."""
 
     new: list[Apply]
     changed: list[Apply]
@@ -22,7 +22,7 @@ class Edit(NamedTuple):
 class FunctionGraph:
     """A graph from `inputs` to `outputs` that can be edited in place. The user's nodes are copied, leaves are shared.
 
-    An input that something computes (an inner variable of the user's graph) is a leaf here, so that nobody looks beyond.
+    An input that something computes (an inner variable of the user's graph) is a leaf here: nobody looks beyond it.
 
     Attributes:
         inputs: the leaves that stand for the given inputs, in order.

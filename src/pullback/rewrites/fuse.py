@@ -1,4 +1,4 @@
-"""Elementwise fusion: chains of rows over one iteration shape become one `Fused` op, one loop for the native backend."""
+"""Elementwise fusion: groups of rows over one shape become one `Fused` op, which is one loop on the native backend."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
+from ..gradient.engine import grad
 from ..graph import Apply, ClosedGraph, Constant, DisconnectedType, Op, TensorType, Variable, as_variable, clone_replace
 from ..graph.function_graph import FunctionGraph
-from ..gradient.engine import grad
 from ..ops.elementwise import Cast, Elementwise, broadcast_static
 from .shapes import Dims, ShapeFacts
 
@@ -143,20 +143,27 @@ def segments(group: Sequence[Apply], graph: FunctionGraph) -> Iterable[list[Appl
     """A group cut, in order, into pieces that one loop can hold."""
     members = set(group)
     segment: list[Apply] = []
+    made: set[Variable] = set()
     inputs: set[Variable] = set()
     results = 0
     for node in group:
-        made = {n.outputs[0] for n in segment}
-        wider = inputs | {v for v in node.inputs if v not in made and not embedded(v)}
-        needed = results + (graph.is_output(node.outputs[0]) or not members.issuperset(graph.client_nodes(node.outputs[0])))
-        if segment and (len(segment) >= MOST_NODES or len(wider) > MOST_INPUTS or needed > MOST_OUTPUTS):
+        read = {v for v in node.inputs if not embedded(v)}
+        leaves = needed_outside(graph, node, members)
+        full = len(segment) == MOST_NODES or len(inputs | (read - made)) > MOST_INPUTS
+        if segment and (full or results + leaves > MOST_OUTPUTS):
             yield segment
-            segment, results = [], 0
-            wider = {v for v in node.inputs if not embedded(v)}
-            needed = 1
+            segment, made, inputs, results = [], set(), set(), 0
         segment.append(node)
-        inputs, results = wider, needed
+        inputs |= read - made
+        made.add(node.outputs[0])
+        results += leaves
     yield segment
+
+
+def needed_outside(graph: FunctionGraph, node: Apply, members: set[Apply]) -> bool:
+    """Whether the node's result is an output of the graph, or read by a node that isn't in `members`."""
+    v = node.outputs[0]
+    return graph.is_output(v) or not members.issuperset(graph.client_nodes(v))
 
 
 def embedded(v: Variable) -> bool:
@@ -174,11 +181,7 @@ def replace_by_loop(graph: FunctionGraph, segment: Sequence[Apply]) -> None:
                 operands[v] = scalars[v] = Variable(TensorType(v.dtype))
         inputs = [scalars.get(v, v) for v in node.inputs]
         scalars[node.outputs[0]] = Apply(node.op, inputs, [TensorType(node.outputs[0].dtype)], node.origin).outputs[0]
-    results = [
-        node.outputs[0]
-        for node in segment
-        if graph.is_output(node.outputs[0]) or not members.issuperset(graph.client_nodes(node.outputs[0]))
-    ]
+    results = [node.outputs[0] for node in segment if needed_outside(graph, node, members)]
     if not operands:
         return
     loop = Fused(ClosedGraph(list(operands.values()), [scalars[v] for v in results])).make_node(*operands)

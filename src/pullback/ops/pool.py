@@ -121,10 +121,10 @@ class PoolScatter(Op):
         back = tuple(range(-len(self.axes), 0))
         plane = [like.shape[a] for a in self.axes]
         g, index = np.moveaxis(g, self.axes, back), np.moveaxis(index, self.axes, back)
-        rest, planes = g.shape[: -len(back)], prod(g.shape[: -len(back)])
-        x = np.zeros((planes, prod(plane)), widened(g).dtype)
-        rows = np.arange(planes)[:, None]
-        np.add.at(x, (rows, index.reshape(planes, -1)), g.reshape(planes, -1))
+        rest, count = g.shape[: -len(back)], g.shape[-len(back) :]
+        rows = prod(rest), prod(count)
+        x = np.zeros((rows[0], prod(plane)), widened(g).dtype)
+        np.add.at(x, (np.arange(rows[0])[:, None], index.reshape(rows)), g.reshape(rows))
         return np.moveaxis(x.reshape(*rest, *plane), back, self.axes).astype(g.dtype, copy=False)
 
     def grad(self, inputs, output_grads):
@@ -151,9 +151,9 @@ class PoolGather(Op):
     def perform(self, x, index):
         back = tuple(range(-len(self.axes), 0))
         x, index = np.moveaxis(x, self.axes, back), np.moveaxis(index, self.axes, back)
-        planes = prod(x.shape[: -len(back)])
-        plane = prod(x.shape[-len(back) :])
-        y = np.take_along_axis(x.reshape(planes, plane), index.reshape(planes, -1).astype(np.int64), 1)
+        rest, plane, count = x.shape[: -len(back)], x.shape[-len(back) :], index.shape[-len(back) :]
+        places = index.reshape(prod(rest), prod(count)).astype(np.int64)
+        y = np.take_along_axis(x.reshape(prod(rest), prod(plane)), places, 1)
         return np.moveaxis(y.reshape(index.shape), back, self.axes)
 
     def grad(self, inputs, output_grads):

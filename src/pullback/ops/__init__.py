@@ -26,6 +26,7 @@ from .softmax import *
 from .sorting import *
 from .transcendental import *
 
-from . import operators  # isort: skip  (last: it gives Variable the methods that the modules above define)
+from . import linalg, operators  # isort: skip  (last: it gives Variable the methods that the modules above define)
 
 __all__ = [name for name, value in globals().items() if name[0] != "_" and not isinstance(value, _ModuleType)]
+__all__ += ["linalg"]

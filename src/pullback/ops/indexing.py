@@ -42,10 +42,8 @@ class Indexing(Op):
         return f"{type(self).__name__}{self.pattern}"
 
 
-class Subtensor(Indexing):
-    """x[...] of integers, slices and new axes: a view."""
-
-    view_map = {0: 0}
+class Part(Indexing):
+    """Base of the two kinds of x[...]."""
 
     def make_node(self, x: Any, *slots: Any) -> Apply:
         x, slots = as_variable(x), [as_variable(s) for s in slots]
@@ -63,14 +61,18 @@ class Subtensor(Indexing):
         return None if None in shape else [shape]
 
 
-class AdvancedSubtensor(Subtensor):
+class Subtensor(Part):
+    """x[...] of integers, slices and new axes: a view."""
+
+    view_map = {0: 0}
+
+
+class AdvancedSubtensor(Part):
     """x[...] with arrays of integers or booleans among the indices: a copy."""
 
-    view_map = {}
 
-
-class SetSubtensor(Indexing):
-    """A copy of x with x[...] = y; of several writes to one element the last wins, in C order."""
+class Update(Indexing):
+    """Base of the two ways to change x[...]; inputs: x, y, slots."""
 
     operands = 2
 
@@ -94,6 +96,16 @@ class SetSubtensor(Indexing):
         return out
 
     def write(self, out: np.ndarray, part: np.ndarray, y: np.ndarray, slots: Sequence[np.ndarray]) -> None:
+        raise NotImplementedError
+
+    def infer_shape(self, node, shapes, values):
+        return [shapes[0]]
+
+
+class SetSubtensor(Update):
+    """A copy of x with x[...] = y; of several writes to one element the last wins, in C order."""
+
+    def write(self, out, part, y, slots):
         out[self.pattern.bind(slots)] = y
 
     def grad(self, inputs, output_grads):
@@ -104,11 +116,8 @@ class SetSubtensor(Indexing):
             reached = choose(LastWrites(self.pattern)(x, *slots), reached, zeros_like(reached))
         return [self(g, Constant(np.zeros((), g.dtype)), *slots), sum_to(reached, y), *disconnected(slots)]
 
-    def infer_shape(self, node, shapes, values):
-        return [shapes[0]]
 
-
-class IncSubtensor(SetSubtensor):
+class IncSubtensor(Update):
     """A copy of x with x[...] += y; an element that is named several times is added to as often."""
 
     def perform(self, x, y, *slots):
@@ -208,9 +217,9 @@ def inc_subtensor(x: Variable, y: Any) -> Variable:
     return _updated(IncSubtensor, x, y, "inc_subtensor")
 
 
-def _updated(op: type[SetSubtensor], part: Any, y: Any, what: str) -> Variable:
+def _updated(op: type[Update], part: Any, y: Any, what: str) -> Variable:
     node = getattr(part, "owner", None)
-    if node is None or not isinstance(node.op, Subtensor):
+    if node is None or not isinstance(node.op, Part):
         raise ArgumentTypeError(f"{what}: the first argument must be an indexed variable such as x[2:5], got {part!r}")
     x, *slots = node.inputs
     y = as_tensors([part, y])[1]

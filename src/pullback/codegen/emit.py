@@ -366,6 +366,8 @@ class Emitter:
         kind, element = a.type, element_of(a.type)
         if b.literal == 0:
             raise Problem("division by zero")
+        if self.mask is not None and b.literal is None and isinstance(kind, Vector):
+            b = self.select(self.mask, b, Literal(1))  # lanes that are off hold zeros, and dividing by zero traps
         if element.kind == "unsigned":
             return self.value(kind, f"{'udiv' if op == 'FloorDiv' else 'urem'} {self.typed(a)}, {b.ref}")
         if b.literal is not None and b.literal > 0 and b.literal & (b.literal - 1) == 0:
@@ -416,6 +418,15 @@ class Emitter:
             return Literal(not value.value)
         true = self.constant(True, bool_)
         return self.arithmetic("BitXor", value, self.splat(true) if is_vector(value) else true)
+
+    def complement(self, value: Any) -> Any:
+        """`~`: every bit the other way round."""
+        value = self.plain(value)
+        if isinstance(value, Literal):
+            return Literal(~value.value)
+        element = element_of(value.type)
+        ones = self.constant(True if element is bool_ else -1, element, explicit=True)
+        return self.arithmetic("BitXor", value, ones)
 
     def select(self, condition: Value, a: Any, b: Any) -> Value:
         """Elementwise `a if condition else b`."""

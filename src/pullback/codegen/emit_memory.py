@@ -18,6 +18,10 @@ class MemoryEmitter(Emitter):
             return self._after_load(self._whole(element, place, scalar=True), element)
         if isinstance(index, Lanes) and index.stride == Literal(1):
             return self.load_run(self.offset(pointer, self.coerce(index.base, i64, "an index")), self.mask)
+        if isinstance(index, Lanes) and index.stride == Literal(-1):
+            first = self.arithmetic("Sub", index.base, Literal(self.vl - 1))
+            mask = self.mask and self.reversed(self.mask)
+            return self.reversed(self.load_run(self.offset(pointer, self.coerce(first, i64, "an index")), mask))
         places = self._places(pointer, index)
         kind = self._memory_vector(element)
         name = f"llvm.masked.gather.v{self.vl}{self._memory_suffix(element)}.v{self.vl}p0"
@@ -78,6 +82,12 @@ class MemoryEmitter(Emitter):
         self._masked_call(
             "void", name, f"{kind} {raw}", f"ptr {place.ref}", f"i32 {element.size}", self._mask_text(mask)
         )
+
+    def reversed(self, value: Value) -> Value:
+        """The lanes in the opposite order."""
+        order = ", ".join(f"i32 {j}" for j in reversed(range(self.vl)))
+        operands = f"{self.typed(value)}, {self.llvm(value.type)} poison"
+        return self.value(value.type, f"shufflevector {operands}, <{self.vl} x i32> <{order}>")
 
     def first_lanes(self, count: Any) -> Value:
         """The mask of the first `count` lanes."""

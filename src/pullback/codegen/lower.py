@@ -240,8 +240,7 @@ class Lowering(ExpressionLowering):
         name = statement.target.id
         if name in self.scope.variables or name in {p.name for p in self.scope.kernel.parameters}:
             raise Problem(f"the loop index {name} is also a variable")
-        stores = [n for s in statement.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == name]
-        if any(isinstance(n.ctx, ast.Store) for n in stores):
+        if name in self.scope.source.stored_in(statement):
             raise Problem(f"the loop index {name} is assigned to in the loop")
         loop[word](statement, name, [self.expression(a) for a in call.args], word)
         self.scope.fixed.pop(name, None)

@@ -30,6 +30,7 @@ class Scope:
         self.kernel = kernel
         self.source: Source = parse(kernel)
         self.types = bound_types
+        self.names = kernel.names
         self.fixed: dict[str, Any] = {}  # compile-time constants, register arrays, loop indices, read-only arguments
         self.variables: dict[str, Variable] = {}
         self.defined: set[str] = set()
@@ -105,10 +106,12 @@ class ExpressionLowering:
     def expression(self, node: ast.expr) -> Any:
         """The value of an expression: a Value, Literal, Lanes, a tuple of these, or something known at compile time."""
         method = getattr(self, "_expression_" + type(node).__name__, None)
-        with self.located(node):
+        try:
             if method is None:
                 raise Problem(f"a {type(node).__name__} expression isn't part of the kernel language")
             return method(node)
+        except Problem as problem:
+            raise self.error(node, str(problem)) from None
 
     def condition(self, node: ast.expr) -> Any:
         """A scalar bool, or a literal, for `if` and `while`."""
@@ -139,10 +142,9 @@ class ExpressionLowering:
                 return scope.fixed[name]
             variable = scope.variables[name]
             return self.ir.read(variable.slot, variable.type)
-        names = scope.kernel.names
-        if name not in names and name not in BUILTINS:
+        if name not in scope.names and name not in BUILTINS:
             raise Problem(f"the name {name!r} isn't defined")
-        return self.static(names.get(name, BUILTINS.get(name)), name)
+        return self.static(scope.names.get(name, BUILTINS.get(name)), name)
 
     def static(self, value: Any, name: str) -> Any:
         """An outer Python object as the compiler sees it."""
@@ -207,7 +209,7 @@ class ExpressionLowering:
         if isinstance(node.op, ast.USub):
             return self.ir.negate(value)
         if isinstance(node.op, ast.Invert):
-            return self.ir.arithmetic("BitXor", value, Literal(-1))
+            return self.ir.complement(value)
         return value
 
     def _expression_Compare(self, node: ast.Compare) -> Any:

@@ -194,10 +194,10 @@ class Frame:
         return values.arithmetic(op, a, b, self.machine.mask)
 
     def unary(self, op: str, a: Any) -> Any:
-        if op == "Not":
+        if op == "Not" or (op == "Invert" and isinstance(a, bool)):
             return ~a if isinstance(a, np.ndarray) else not a
         if op == "Invert":
-            return self.binary("BitXor", a, -1)
+            return ~plain(a)
         return values.negate(a) if op == "USub" else a
 
     def compare(self, ops: list[str], operands: list[Any]) -> Any:

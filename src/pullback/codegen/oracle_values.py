@@ -295,7 +295,7 @@ def _fma_single(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     total = product + addend
     back = total - product
     lost = (product - (total - back)) + (addend - back)
-    even = (np.ascontiguousarray(total).view(np.int64) & 1) == 0
+    even = (np.asarray(total).view(np.int64) & 1) == 0
     inexact = (lost != 0) & np.isfinite(total) & even
     return np.where(inexact, np.nextafter(total, np.where(lost > 0, np.inf, -np.inf)), total)
 

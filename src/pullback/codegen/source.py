@@ -33,11 +33,25 @@ class Source:
         """How often each local name is given a value; a name given one once may be a compile-time constant."""
         counts = dict.fromkeys((p.name for p in self.kernel.parameters), 1)
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            if _is_store(node):
                 counts[node.id] = counts.get(node.id, 0) + 1
             if isinstance(node, ast.AugAssign | ast.For) and isinstance(node.target, ast.Name):
                 counts[node.target.id] = counts.get(node.target.id, 0) + 1
         return counts
+
+    def stored_in(self, loop: ast.For) -> frozenset[str]:
+        """The names that a loop's body gives values to."""
+        return self._stores[loop]
+
+    @functools.cached_property
+    def _stores(self) -> dict[ast.For, frozenset[str]]:
+        loops = [node for node in ast.walk(self.tree) if isinstance(node, ast.For)]
+        bodies = {loop: [n for statement in loop.body for n in ast.walk(statement)] for loop in loops}
+        return {loop: frozenset(n.id for n in nodes if _is_store(n)) for loop, nodes in bodies.items()}
+
+
+def _is_store(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 @functools.cache

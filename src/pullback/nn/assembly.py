@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 import numpy as np
 
@@ -105,6 +106,8 @@ def find(reference: Reference, nodes: Sequence[Node], here: int) -> int:
         if reference not in names:
             raise UnknownNameError(f"no layer before it is named {reference!r}. {nearest(reference, names)}")
         return names.index(reference)
+    if not isinstance(reference, Integral):
+        raise ArgumentTypeError(f"it refers to {reference!r}; expected a layer's number, negative distance or name")
     index = here + reference if reference < 0 else reference
     if not 0 <= index < len(nodes):
         raise GraphError(f"it refers to layer {reference}, but there are only layers 0 to {len(nodes) - 1} before it")

@@ -248,27 +248,37 @@ class Adadelta(Optimizer):
 
 
 @dataclass(frozen=True)
-class Adam(Optimizer):
-    """m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, both divided by 1 - beta^t; w = w - rate m /
-    (sqrt(v) + epsilon) (Kingma and Ba 2015). `amsgrad` takes the largest v so far (Reddi et al. 2018)."""
+class Moments(Optimizer):
+    """Base of the Adam family: m = beta1 m + (1 - beta1) g and v = beta2 v + (1 - beta2) g^2."""
 
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
-    amsgrad: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_betas(self, beta1=self.beta1, beta2=self.beta2)
 
     def slots(self):
-        return {"mean": 0.0, "square": 0.0} | ({"largest_square": 0.0} if self.amsgrad else {})
+        return {"mean": 0.0, "square": 0.0}
 
     def moments(self, g: Variable, state: State) -> State:
+        """m and v after this step."""
         return {
             "mean": _average(state["mean"], g, self.beta1),
             "square": _average(state["square"], ops.square(g), self.beta2),
         }
+
+
+@dataclass(frozen=True)
+class Adam(Moments):
+    """m and v divided by 1 - beta^t; w = w - rate m / (sqrt(v) + epsilon) (Kingma and Ba 2015). `amsgrad` takes the
+    largest v so far (Reddi et al. 2018)."""
+
+    amsgrad: bool = False
+
+    def slots(self):
+        return super().slots() | ({"largest_square": 0.0} if self.amsgrad else {})
 
     def rule(self, w, g, state, rate, t):
         new = self.moments(self.decayed(w, g), state)
@@ -292,7 +302,7 @@ class AdamW(Adam):
 
 
 @dataclass(frozen=True)
-class Adamax(Adam):
+class Adamax(Moments):
     """Adam with the largest gradient in place of the root: u = max(beta2 u, |g| + epsilon), w = w - rate / (1 -
     beta1^t) m / u (Kingma and Ba 2015, section 7)."""
 
@@ -308,24 +318,25 @@ class Adamax(Adam):
 
 
 @dataclass(frozen=True)
-class NAdam(Adam):
+class NAdam(Moments):
     """Adam with Nesterov's momentum, whose weight mu_t = beta1 (1 - 0.96^(t momentum_decay) / 2) grows with t (Dozat
     2016).
 
-    The product of all mu so far is one more number per parameter, kept in float64.
+    The product of all mu so far is one more number per parameter, kept in float32 as PyTorch keeps it.
     """
 
     learning_rate: float | Schedule | Variable = 2e-3
     momentum_decay: float = 0.004
 
     def slots(self):
-        return {"mean": 0.0, "square": 0.0, "product": np.ones(())}
+        return super().slots() | {"product": np.ones((), np.float32)}
 
     def rule(self, w, g, state, rate, t):
         g = self.decayed(w, g)
         new = self.moments(g, state)
         mu, after = self.momentum(t), self.momentum(t + 1.0)
-        product = new["product"] = state["product"] * mu
+        new["product"] = state["product"] * ops.cast(mu, "float32")
+        product = ops.cast(new["product"], "float64")
         root = ops.sqrt(new["square"] * _as(w, 1.0 / (1.0 - ops.power(self.beta2, t)))) + self.epsilon
         step = _as(w, rate * (1.0 - mu) / (1.0 - product)) * g
         ahead = _as(w, rate * after / (1.0 - product * after)) * new["mean"]
@@ -337,12 +348,9 @@ class NAdam(Adam):
 
 
 @dataclass(frozen=True)
-class RAdam(Adam):
+class RAdam(Moments):
     """Adam that waits: while too few steps were made to know the variance, w = w - rate m / (1 - beta1^t); later the
     step is multiplied by a factor that rises to 1 (Liu et al. 2020, algorithm 2)."""
-
-    def slots(self):
-        return {"mean": 0.0, "square": 0.0}
 
     def rule(self, w, g, state, rate, t):
         new = self.moments(self.decayed(w, g), state)

@@ -62,7 +62,7 @@ class Steps(Schedule):
     def __call__(self, step):
         rate = ops.full_like(step, self.first)
         for at, factor in zip(self.at, self.factors):
-            rate = rate * ops.where(step >= at, factor, 1.0)
+            rate = ops.where(step >= at, rate * factor, rate)
         return rate
 
 

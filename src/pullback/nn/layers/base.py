@@ -102,7 +102,7 @@ class Layer(Configuration):
         """The layers whose outputs it takes."""
         if self.after is None:
             return (-1,)
-        return self.after if isinstance(self.after, tuple) else (self.after,)
+        return tuple(self.after) if isinstance(self.after, (tuple, list)) else (self.after,)
 
     def describe(self, *inputs: Spec) -> Spec:
         """What comes out, given what comes in; raises ShapeError where it doesn't fit."""
@@ -139,10 +139,16 @@ def positive(layer: Layer, **settings: Any) -> None:
                 raise ArgumentError(f"{type(layer).__name__}: {name}={value!r}; expected whole numbers from 1 up")
 
 
+def windowed(layer: Layer, **settings: Any) -> None:
+    """Refuse settings that aren't one whole number from 1 up, or one for each spatial axis."""
+    for name, value in settings.items():
+        positive(layer, **{name: pair(value, f"{type(layer).__name__}: {name}")})
+
+
 def pair(value: int | Sequence[int], what: str) -> tuple[int, int]:
     """One number for both spatial axes, or one for each."""
     if isinstance(value, Integral):
         return value, value
-    if len(value) != 2:
-        raise ArgumentError(f"{what}={value!r}; expected a number or a pair (vertical, horizontal)")
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ArgumentError(f"{what}={value!r}; expected a whole number or a pair (vertical, horizontal)")
     return tuple(value)

@@ -6,7 +6,7 @@ from ... import ops
 from ...errors import ArgumentError, ShapeError
 from ..activations import activation
 from ..initializers import HeNormal, Initializer, Zeros
-from .base import Layer, Parameter, Spec, image, pair, positive
+from .base import Layer, Parameter, Spec, image, pair, positive, windowed
 from .normalization import normalization_parameters, normalize
 
 
@@ -43,8 +43,8 @@ class Convolutional(Layer):
     initial: Initializer = HeNormal()
 
     def __post_init__(self) -> None:
-        for name in ("filters", "size", "stride", "dilation", "groups"):
-            positive(self, **{name: getattr(self, name)})
+        positive(self, filters=self.filters, groups=self.groups)
+        windowed(self, size=self.size, stride=self.stride, dilation=self.dilation)
         activation(self.activation)
         if self.filters % self.groups:
             raise ArgumentError(
@@ -111,7 +111,7 @@ class MaxPool(Layer):
     padding: int | tuple[int, int] | str = 0
 
     def __post_init__(self) -> None:
-        positive(self, size=self.size, stride=self.stride or 1)
+        windowed(self, size=self.size, stride=1 if self.stride is None else self.stride)
         check_padding(self)
 
     def describe(self, x):
@@ -141,7 +141,9 @@ class AvgPool(Layer):
     counts_padding: bool = True
 
     def __post_init__(self) -> None:
-        positive(self, size=self.size or 1, stride=self.stride or 1)
+        for name in ("size", "stride"):
+            if getattr(self, name) is not None:
+                windowed(self, **{name: getattr(self, name)})
         check_padding(self)
         if self.size is None and (self.stride is not None or self.padding):
             raise ArgumentError(

@@ -36,37 +36,42 @@ def title(record: Record) -> str:
     key = record["workload"]
     if key in WORKLOADS:
         return f"{key}: {WORKLOADS[key].title}"
-    what = "process start to first step done" if key.startswith("W9") else "build and first step"
+    what = "process start to first step done" if key.startswith("W9") else "first step against depth"
     caches = "empty" if key.endswith("-fresh") else "warm"
     return f"{key.removesuffix('-fresh')}: {what}, {caches} compile caches"
 
 
-def columns(record: Record) -> list[list[str]]:
-    """The heading and one row per contender, fastest first."""
+def rows(record: Record) -> list[list[str]]:
+    """The heading and one row per contender; its reason in place of figures where it failed."""
+    return step_rows(record) if record["workload"] in WORKLOADS else first_step_rows(record)
+
+
+def step_rows(record: Record) -> list[list[str]]:
+    """Fastest first."""
     results, base = record["results"], record["base"]
-    if record["workload"] in WORKLOADS:
-        rows = [["", "ms/step", f"/ {base}", "peak MB", "first step s", "losses within"]]
-        for name, r in sorted(results.items(), key=lambda item: item[1].get("ms", float("inf"))):
-            if "failed" in r:
-                rows.append([name, r["failed"]])
-            else:
-                relative = ratio(r, results[base])
-                figures = [f"{r['ms']:.3f}", "" if relative is None else f"{relative:.2f}"]
-                memory_and_start = [f"{r['peak_memory_mb']:.0f}", f"{r['first_step_seconds']:.2f}"]
-                rows.append([name, *figures, *memory_and_start, f"{r['disagreement']:.0e}"])
-        return rows
-    figure = "cold_start_seconds" if record["workload"].startswith("W9") else "first_step_seconds"
-    headings = [part for key in results for part in (f"{find_workload(key).title}, s", "peak MB")]
-    rows = [["", *headings, "import s"]]
-    for name in next(iter(results.values())):
-        groups = [group[name] for group in results.values()]
-        failed = next((r["failed"] for r in groups if "failed" in r), None)
-        if failed is not None:
-            rows.append([name, failed])
+    table = [["", "ms/step", f"/ {base}", "peak MB", "first step s", "losses within"]]
+    for name, r in sorted(results.items(), key=lambda item: item[1].get("ms", float("inf"))):
+        if "failed" in r:
+            table.append([name, r["failed"]])
         else:
-            cells = [cell for r in groups for cell in (f"{r[figure]:.2f}", f"{r['peak_memory_mb']:.0f}")]
-            rows.append([name, *cells, f"{groups[0]['import_seconds']:.2f}"])
-    return rows
+            relative = ratio(r, results[base])
+            figures = [f"{r['ms']:.3f}", "" if relative is None else f"{relative:.2f}"]
+            memory_and_start = [f"{r['peak_memory_mb']:.0f}", f"{r['first_step_seconds']:.2f}"]
+            table.append([name, *figures, *memory_and_start, f"{r['disagreement']:.0e}"])
+    return table
+
+
+def first_step_rows(record: Record) -> list[list[str]]:
+    """One row per workload and contender."""
+    table = [["", "", "process s", "import s", "first step s", "peak MB"]]
+    for key, group in record["results"].items():
+        for name, r in group.items():
+            if "failed" in r:
+                table.append([find_workload(key).title, name, r["failed"]])
+            else:
+                seconds = [f"{r[f'{what}_seconds']:.2f}" for what in ("cold_start", "import", "first_step")]
+                table.append([find_workload(key).title, name, *seconds, f"{r['peak_memory_mb']:.0f}"])
+    return table
 
 
 def summary(record: Record) -> str | None:
@@ -81,29 +86,29 @@ def summary(record: Record) -> str | None:
 
 def table(record: Record) -> str:
     """For the terminal."""
-    rows = columns(record)
-    full = [row for row in rows if len(row) == len(rows[0])]
-    widths = [max(len(row[i]) for row in full) for i in range(len(rows[0]))]
-    widths[0] = max(len(row[0]) for row in rows)
-    lines = [title(record)]
-    for row in rows:
-        cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])] if row in full else row[1:]
-        lines.append("  " + "  ".join(cells))
-    lines += filter(None, [summary(record)])
-    return "\n".join(lines) + "\n"
+    lines = rows(record)
+    names = next(i for i, cell in enumerate(lines[0]) if cell)  # leading columns that hold names
+    full = [line for line in lines if len(line) == len(lines[0])]
+    widths = [max(len(line[i]) for line in (lines if i < names else full)) for i in range(len(lines[0]))]
+    text = [title(record)]
+    for line in lines:
+        cells = [cell.ljust(width) for cell, width in zip(line[:names], widths)]
+        figures = line[names:]
+        if line in full:
+            figures = [cell.rjust(width) for cell, width in zip(figures, widths[names:])]
+        text.append("  " + "  ".join([*cells, *figures]).rstrip())
+    return "\n".join([*text, *filter(None, [summary(record)])]) + "\n"
 
 
 def markdown(results: Path) -> str:
     """All records of a folder, in order of their workloads."""
-    order = [*WORKLOADS, "W9", "W9-fresh", "W10", "W10-fresh"]
     parts: list[str] = []
-    for path in (results / f"{key}.json" for key in order):
+    for path in (results / f"{key}.json" for key in (*WORKLOADS, "W9", "W9-fresh", "W10", "W10-fresh")):
         if path.exists():
             record = json.loads(path.read_text())
-            heading, *rows = columns(record)
+            heading, *body = rows(record)
             width = len(heading)
-            lines = [heading, ["---", *["---:"] * (width - 1)], *(row + [""] * (width - len(row)) for row in rows)]
+            lines = [heading, ["---"] * width, *(line + [""] * (width - len(line)) for line in body)]
             where = "{cpu}, {cores} cores, Python {python}, {date}".format(**record["machine"])
             parts += [f"## {title(record)}", "\n".join(f"| {' | '.join(line)} |" for line in lines), where]
     return "\n\n".join(parts)

@@ -15,6 +15,7 @@ NUMPY = contenders.Contender(contenders.PEERS["numpy"], "by_hand")
 def results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(runner, "RESULTS", tmp_path)
     monkeypatch.setattr(command, "RESULTS", tmp_path)
+    monkeypatch.setattr(runner, "SETTLE_SECONDS", 0)
     return tmp_path
 
 
@@ -50,19 +51,44 @@ def test_ratio_is_taken_round_by_round() -> None:
     assert runner.ratio(slow_machine_then_fast, {"rounds": [16.0, 4.0, 3.0]}) == 0.5
 
 
-def test_a_contender_that_does_other_work_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_contender_that_does_other_work_is_not_timed() -> None:
     expected = [3.5, 3.2]
     runner._check_agreement({"losses": [3.5, 3.2001]}, expected, runner.AGREEMENT)
     with pytest.raises(runner.ContenderFailed, match="not the same work"):
         runner._check_agreement({"losses": [3.5, 3.25]}, expected, runner.AGREEMENT)
 
 
-def test_a_run_records_and_prints_what_it_measured(results_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["mlp", "hvp", "--peers", "numpy", "--base", "numpy", "--rounds", "2", "--slice", "0.01"]
-    status = command.main(arguments)
-    record = json.loads((results_folder / "W1.json").read_text())
-    figures = record["results"]["numpy"]
+@pytest.mark.parametrize("workload", ["mlp", "lenet"])
+def test_pullback_trains_as_the_others_do(workload: str, results_folder: Path) -> None:
+    """The losses of 20 steps agree with a second opinion; where none is there, pullback is its own."""
+    arguments = [workload, "--peers", "numpy", "--base", "numpy", "--rounds", "2", "--slice", "0.01"]
+    assert command.main(arguments) == 0
+    record = json.loads(next(results_folder.glob("W*.json")).read_text())
+    figures = record["results"]["pullback"]
     assert len(figures["losses"]) == 20 and len(figures["rounds"]) == 2
+    assert figures["disagreement"] <= runner.AGREEMENT
     assert figures["ms"] > 0 and figures["peak_memory_mb"] > 10
+
+
+def test_a_failure_is_a_row_of_the_table_and_of_the_record(
+    results_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command.main(["hvp", "--peers", "numpy", "--rounds", "1", "--slice", "0.01"])
+    record = json.loads((results_folder / "W8.json").read_text())
+    assert record["results"]["numpy"] == {"failed": "not available in this library"}
+    assert record["base"] == "pullback"
     printed = capsys.readouterr().out
-    assert "W1: MLP 64-128-64-10" in printed
+    assert "W8: Hessian-vector product" in printed and "not available in this library" in printed
+    assert "| numpy | not available in this library |" in report.markdown(results_folder)
+
+
+def test_first_steps_are_timed_from_process_start() -> None:
+    figures = runner.cold_starts(["W10:4"], [NUMPY], repetitions=1, fresh=True, patience=60)["W10:4"]["numpy"]
+    assert figures["cold_start_seconds"] > figures["import_seconds"] > 0
+
+
+def test_children_inherit_threads_but_no_blas_tuning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    child = runner.environment(NUMPY, {})
+    assert "OPENBLAS_CORETYPE" not in child
+    assert child["OPENBLAS_NUM_THREADS"] == child["PULLBACK_THREADS"] == "2"

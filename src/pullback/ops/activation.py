@@ -343,8 +343,8 @@ def _stair_grad(g: Variable, out: Variable, x: Variable) -> list:
 
 
 def _stair(x: np.ndarray) -> np.ndarray:
-    step = np.floor(x)
-    return np.floor(x / 2) + np.where(step % 2 == 0, 0, x - step)
+    level = np.floor(x / 2)
+    return level + np.where(2 * level == np.floor(x), 0, x - np.floor(x))
 
 
 stair = define(

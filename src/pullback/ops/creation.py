@@ -80,7 +80,7 @@ def asarray(value: Any, dtype: Any = None) -> Variable:
     """`value` as a variable: variables as they are, anything else as a constant of NumPy's dtype (floats: float64)."""
     if isinstance(value, Variable):
         return value if dtype is None else cast(value, dtype)
-    return Constant(value, dtype)
+    return as_variable(value, dtype)
 
 
 def constant(value: Any, name: str | None = None, dtype: Any = None) -> Constant:

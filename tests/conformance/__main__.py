@@ -15,7 +15,7 @@ DATA = Path(__file__).parent.parent / "data"
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
     parser.add_argument("path", nargs="*", type=Path, help="folders with a manifest.json or cases.json")
-    parser.add_argument("--only", action="append", metavar="FAMILY", help="run this family (or category, or case id) only")
+    parser.add_argument("--only", action="append", metavar="FAMILY", help="only this family, category or case")
     parser.add_argument("--except", dest="without", action="append", metavar="FAMILY", default=[], help="leave it out")
     parser.add_argument("--list-skipped", action="store_true", help="say which cases were skipped, and why")
     parser.add_argument("--backend", choices=("reference", "native"), help="one backend only; both unless given")

@@ -93,9 +93,10 @@ def run_trace(case: dict[str, Any], arrays: dict[str, dict[str, np.ndarray]], ba
     gradient = pb.tensor(dtype, (None,) * parameter.ndim, "gradient")
     updates = TRACES[case["op"]](case["attrs"]["all"], parameter, gradient)
     step = pb.function([gradient], updates=updates, backend=backend)
-    for t, g in enumerate(lowered(arrays["inputs"]["grads"], dtype)):
+    tolerance = tolerance_of(case, dtype)
+    for t, (g, want) in enumerate(zip(lowered(arrays["inputs"]["grads"], dtype), arrays["outputs"]["params"])):
         step(np.ascontiguousarray(g))
-        compare(f"parameter after step {t + 1}", parameter.get_value(), arrays["outputs"]["params"][t], **tolerance_of(case, dtype))
+        compare(f"parameter after step {t + 1}", parameter.get_value(), want, **tolerance)
 
 
 def lowered(a: np.ndarray, dtype: str) -> np.ndarray:

@@ -49,7 +49,7 @@ def audit_node(node: Apply, arrays: Arrays) -> list[np.ndarray]:
         if not same(saved, z):
             message = f"output {o} of {op} depends on what its buffer held before: two calls on the same inputs differ"
             raise Wrong(Mistake("stale buffer", message))
-        if np.may_share_memory(y, z):
+        if overlap(y, z):
             message = f"output {o} of {op} is the same array at every call: an earlier result is overwritten"
             raise Wrong(Mistake("stale buffer", message))
     check_layouts(node, before, first)
@@ -78,11 +78,11 @@ def _check_views(node: Apply, inputs: Arrays, outputs: Arrays) -> None:
     declared = {**op.view_map, **op.destroy_map}
     for o, y in enumerate(outputs):
         for i, x in enumerate(inputs):
-            if np.may_share_memory(x, y) and declared.get(o) != i:
+            if overlap(x, y) and declared.get(o) != i:
                 message = f"output {o} of {op} is a view of its input {i}; copy it, or declare view_map = {{{o}: {i}}}"
                 raise Wrong(Mistake("undeclared view", message))
         for p in range(o):
-            if np.may_share_memory(outputs[p], y) and declared.get(o, -1) != declared.get(p, -2):
+            if overlap(outputs[p], y) and declared.get(o, -1) != declared.get(p, -2):
                 raise Wrong(Mistake("undeclared view", f"outputs {p} and {o} of {op} share memory"))
 
 
@@ -122,7 +122,7 @@ def _compare_layout(node: Apply, arrays: Arrays, expected: Arrays, layout: str) 
         raise Wrong(Mistake("memory layout", message)) from error
     for o, (y, z) in enumerate(zip(outputs, expected)):
         gap = difference(y, z)
-        if gap > (1e-12 if z.dtype.itemsize >= 8 else 1e-5):
+        if gap > (1e-10 if z.dtype.itemsize >= 8 else 1e-4):
             message = f"output {o} of {node.op} differs by {gap:.1e} when the inputs are {layout}"
             raise Wrong(Mistake("memory layout", message))
 
@@ -180,6 +180,14 @@ def poisoned_buffers(which: int) -> Iterator[None]:
         yield
     finally:
         np.empty, np.empty_like = originals
+
+
+def overlap(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays have an element in common."""
+    try:
+        return np.shares_memory(a, b, max_work=10_000)
+    except np.exceptions.TooHardError:
+        return True
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:

@@ -145,7 +145,7 @@ class Entry:
     @property
     def axis_names(self) -> list[str]:
         words = " ".join(i.axes for i in self.inputs)
-        return sorted(set(re.findall(r"[a-z_]+", words)))
+        return sorted(set(re.findall(r"[a-z_]+", words)) | set(self.sizes))
 
     def range_of(self, axis: str) -> tuple[int, int]:
         return self.sizes.get(axis, DEFAULT_RANGE)

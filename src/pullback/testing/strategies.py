@@ -1,4 +1,4 @@
-"""Hypothesis strategies for shapes, dtypes and arrays, and for the inputs of an entry. They need the package `hypothesis`."""
+"""Hypothesis strategies for shapes, dtypes, arrays and the inputs of an entry. They need the package `hypothesis`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from math import inf, nan
 from typing import Any
 
-
 from ...ops.elementwise import ROWS, BroadcastLike, Cast, Elementwise, Row, SumTo
 from ..entry import Entry, Input, Point, integer, mask, real
 
@@ -26,6 +25,7 @@ def pair(x: float, y: float, dx: float | None, dy: float | None, why: str) -> Po
     return Point((x, y), (dx, dy), why=why)
 
 
+NAN_SHOWS = "NaN takes the gradient, so that it shows"
 POINTS: dict[str, tuple[Point, ...]] = {
     "abs": (at(0.0, 0.0), at(-0.0, 0.0)),
     "arccos": (at(1.0, -inf), at(-1.0, -inf)),
@@ -63,8 +63,8 @@ POINTS: dict[str, tuple[Point, ...]] = {
         pair(1000.0, 0.0, 1.0, 0.0, "no overflow"),
     ),
     "logit": (at(0.0, inf), at(1.0, inf)),
-    "maximum": (pair(1.0, 1.0, 0.5, 0.5, "x = y"), pair(nan, 1.0, 1.0, None, "NaN takes the gradient, so that it shows")),
-    "minimum": (pair(1.0, 1.0, 0.5, 0.5, "x = y"), pair(1.0, nan, None, 1.0, "NaN takes the gradient, so that it shows")),
+    "maximum": (pair(1.0, 1.0, 0.5, 0.5, "x = y"), pair(nan, 1.0, 1.0, None, NAN_SHOWS)),
+    "minimum": (pair(1.0, 1.0, 0.5, 0.5, "x = y"), pair(1.0, nan, None, 1.0, NAN_SHOWS)),
     "mod": (pair(2.0, 1.0, 1.0, -2.0, "x / y whole"),),
     "power": (
         pair(0.0, 0.0, 0.0, 0.0, "0^0"),

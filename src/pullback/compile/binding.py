@@ -118,7 +118,7 @@ class Binding:
 
     def can_reuse(self, buffer: Buffer, j: int) -> bool:
         """Whether result j may take the memory of an input: it fits, and nobody needs the input afterwards."""
-        return self._planner.can_reuse(buffer, self.node.outputs[j].dtype, self.shapes[j])
+        return self._planner.can_reuse(buffer, self.node.outputs[j], self.shapes[j])
 
     def scratch(self, shape: Sequence[int], dtype: str) -> Buffer:
         """Memory for the launches of this node only."""
@@ -158,5 +158,5 @@ class Binding:
         return 1 if work < PARALLEL_THRESHOLD or n < 2 else min(n, CHUNKS)
 
 
-PARALLEL_THRESHOLD = 60_000  # below this a launch costs more than a second core saves
+PARALLEL_THRESHOLD = 1_000_000  # below this (some 20 microseconds) a launch on two cores costs more than it saves
 CHUNKS = 4

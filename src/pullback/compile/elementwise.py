@@ -46,12 +46,10 @@ def bind_elementwise(node: Apply, b: Binding) -> None:
     if any(s != shape for s in b.shapes):
         raise Declined
     body = _Body(inputs, nodes, outputs)
-    results, pairs = [], []
-    for j in range(len(outputs)):
-        candidates = [x for x in b.inputs if x.shape == shape and x.is_contiguous and x not in [p[1] for p in pairs]]
-        reuse = next((x for x in candidates if b.can_reuse(x, j)), None)
-        results.append(b.output(j, reuse))
-        pairs += [(results[j], x) for x in candidates]
+    # all loads of an iteration come before its stores, so any result may lie on any input of the same layout
+    candidates = [x for x in b.inputs if x.shape == shape and x.is_contiguous]
+    results = [b.output(j, next((x for x in candidates if b.can_reuse(x, j)), None)) for j in range(len(outputs))]
+    pairs = [(result, x) for result in results for x in candidates]
     loop = merge_axes(shape, [*(_spread(x, shape) for x in b.inputs), *(r.strides for r in results)])
     kernel = body.kernel(loop, [x.dtype for x in b.inputs])
     _launch(b, kernel, loop, [*b.inputs, *results], len(nodes), pairs)

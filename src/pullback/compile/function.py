@@ -124,7 +124,7 @@ class Function:
         if not no_default_updates:
             self._add_default_updates()
         self._check_leaves(on_unused_input)
-        self._program: Program | None = None
+        self._programs: dict[tuple, Program] = {}
         self._lock = threading.RLock()
 
     # --- calling ------------------------------------------------------------------------------------------------------
@@ -136,24 +136,37 @@ class Function:
         for (dtype, ndim), value in zip(self._quick_checks, args):
             fits = type(value) is np.ndarray and value.dtype is dtype and value.ndim == ndim
             arrays.append(value if fits else self._filter(len(arrays), value))
-        return self._pack((self._program or self.program).run(arrays))
+        program = self._programs.get((config.nan_guard, *[s.storage.shape for s in self._loose])) or self.program
+        return self._pack(program.run(arrays))
 
     @functools.cached_property
     def _quick_checks(self) -> list[tuple[np.dtype, int]]:
         """What an array must be to need no closer look; rank -1 where a length is prescribed."""
         return [(np.dtype(v.dtype), v.ndim if v.type.shape == (None,) * v.ndim else -1) for v in self.inputs]
 
+    @functools.cached_property
+    def _loose(self) -> list[SharedVariable]:
+        """Shared variables whose type leaves a length open: rewriting relies on the lengths that they have now."""
+        found = shared_variables([*self.outputs, *self.updates, *self.updates.values()])
+        return [s for s in found if None in s.type.shape]
+
     @property
     def program(self) -> Program:
-        """What runs: made at the first call."""
-        if self._program is None:
+        """What runs at the present shapes of the shared variables: made when first needed.
+
+        Under the NaN guard nothing is fused or simplified, so that the op which is named is one that the user wrote.
+        """
+        shapes = {s: s.storage.shape for s in self._loose}
+        key = (config.nan_guard, *shapes.values())
+        if key not in self._programs:
             with self._lock:
-                if self._program is None:
-                    roots = optimize([*self.outputs, *self.updates.values()], self.inputs)
+                if key not in self._programs:
+                    with config.override(rewrites="stabilising" if config.nan_guard else config.rewrites):
+                        roots = optimize([*self.outputs, *self.updates.values()], self.inputs, shapes)
                     n = len(self.outputs)
                     new_values = dict(zip(self.updates, roots[n:]))
-                    self._program = Program(self.inputs, roots[:n], new_values, self.backend)
-        return self._program
+                    self._programs[key] = Program(self.inputs, roots[:n], new_values, self.backend)
+        return self._programs[key]
 
     def _filter(self, i: int, value: Any) -> np.ndarray:
         try:
@@ -233,7 +246,7 @@ class Function:
 
     def __getstate__(self) -> dict[str, Any]:
         """A function is pickled as its graph and the values of its shared variables, and compiled again on load."""
-        left_out = ("_lock", "_program", "_quick_checks", "inputs", "outputs", "updates")
+        left_out = ("_lock", "_programs", "_quick_checks", "_loose", "inputs", "outputs", "updates")
         state = {key: value for key, value in self.__dict__.items() if key not in left_out}
         roots = [*self.inputs, *self.outputs, *self.updates, *self.updates.values()]
         state["_graph"] = flatten(roots), len(self.inputs), len(self.outputs)
@@ -241,7 +254,7 @@ class Function:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         flat, n_inputs, n_outputs = state.pop("_graph")
-        self.__dict__.update(state, _program=None, _lock=threading.RLock())
+        self.__dict__.update(state, _programs={}, _lock=threading.RLock())
         roots = unflatten(flat)
         self.inputs, rest = roots[:n_inputs], roots[n_inputs:]
         self.outputs, rest = rest[:n_outputs], rest[n_outputs:]

@@ -22,7 +22,13 @@ FOREVER = 1 << 30
 class Planner:
     """Binds nodes one by one and gathers the steps that a `Plan` runs."""
 
-    def __init__(self, order: Sequence[Apply], roots: Sequence[Variable], shapes: Mapping[Variable, tuple]) -> None:
+    def __init__(
+        self,
+        order: Sequence[Apply],
+        outputs: Sequence[Variable],
+        updates: Mapping[SharedVariable, Variable],
+        shapes: Mapping[Variable, tuple[int, ...]],
+    ) -> None:
         self.inputs = list(shapes)
         self.threads = codegen.get_threads()
         self.steps: list[Step] = []
@@ -30,7 +36,8 @@ class Planner:
         self.values: dict[Variable, np.ndarray] = {}
         self.deferred: list[Apply] = []
         self.unknown: set[Variable] = set()
-        self.uses: dict[Variable, int] = dict.fromkeys(roots, FOREVER)
+        self.next_values = set(updates.values())
+        self.uses: dict[Variable, int] = dict.fromkeys([*outputs, *updates.values()], FOREVER)
         self.storage_uses: dict[Storage, int] = {}
         self.shared: dict[SharedVariable, Buffer] = {}
         for node in order:
@@ -71,13 +78,17 @@ class Planner:
     def value(self, v: Variable) -> np.ndarray | None:
         return v.data if isinstance(v, Constant) else self.values.get(v)
 
-    def can_reuse(self, buffer: Buffer, dtype: str, shape: tuple[int, ...]) -> bool:
-        """Whether the node being bound is the last to need all of the memory of `buffer`, and the result fits it."""
+    def can_reuse(self, buffer: Buffer, result: Variable, shape: tuple[int, ...]) -> bool:
+        """Whether the node being bound is the last to need all of the memory of `buffer`, and the result fits it.
+
+        The next value of a shared variable gets no used memory: it may be able to go straight over the old value.
+        """
         storage = buffer.storage
         return (
             storage.kind == "arena"
+            and result not in self.next_values
             and buffer.fills_storage
-            and buffer.dtype == dtype
+            and buffer.dtype == result.dtype
             and buffer.shape == shape
             and self.storage_uses[storage] == 0
         )

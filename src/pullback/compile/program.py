@@ -36,7 +36,6 @@ class Program:
         self.updates = dict(updates)
         self.backend = backend
         self.order = schedule(self.inputs, self.outputs, self.updates)
-        self.shared = [s for s in _shared(self.order, self.outputs, self.updates) if None in s.type.shape]
         self._lock = threading.Lock()
         self._update_lock = threading.RLock()
         self._plans: OrderedDict[tuple, list] = OrderedDict()
@@ -58,8 +57,6 @@ class Program:
 
     def _run_plan(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         key = tuple([a.shape for a in arrays])
-        if self.shared:
-            key += tuple(s.storage.shape for s in self.shared)
         with self._lock:  # a second thread finds the list empty and makes itself a plan
             waiting = self._plans.get(key)
             plan = waiting.pop() if waiting else None
@@ -85,8 +82,7 @@ class Program:
         from .planner import Planner
 
         by_input = dict(zip(self.inputs, shapes))
-        roots = [*self.outputs, *self.updates.values()]
-        planner = Planner(self.order, roots, by_input)
+        planner = Planner(self.order, self.outputs, self.updates, by_input)
         if not planner.deferred:
             return Plan(planner, self.outputs, self.updates)
         return Staged(self, planner, by_input)
@@ -110,7 +106,7 @@ class Staged:
         ]
         self.program = program
         self.crossing = crossing
-        first = Planner(toposort(crossing, stop=program.inputs), crossing, shapes)
+        first = Planner(toposort(crossing, stop=program.inputs), crossing, {}, shapes)
         self.plan = Plan(first, crossing, {})
         found = [v for node in self.ready for v in node.outputs]
         self.known = [*program.inputs, *crossing, *found]
@@ -156,12 +152,6 @@ def run_reference(program: Program, arrays: Sequence[np.ndarray], check: Check |
 
 def _leaf_value(v: Variable) -> np.ndarray:
     return v.data if isinstance(v, Constant) else v.storage
-
-
-def _shared(order: Sequence[Apply], outputs: Sequence[Variable], updates) -> list[SharedVariable]:
-    found = dict.fromkeys(v for node in order for v in node.inputs if isinstance(v, SharedVariable))
-    found.update(dict.fromkeys(v for v in [*outputs, *updates, *updates.values()] if isinstance(v, SharedVariable)))
-    return list(found)
 
 
 def raise_if_not_finite(node: Apply, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:

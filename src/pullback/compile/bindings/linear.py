@@ -9,7 +9,7 @@ from ..binding import Binding, Declined, binds
 from ..buffers import Buffer
 
 TYPES = {"float32": codegen.f32, "float64": codegen.f64}
-SMALL = 300_000  # multiply-adds below which a product stays on one core
+SMALL = 1_000_000  # multiply-adds below which a product stays on one core
 
 
 @binds(MatMul)

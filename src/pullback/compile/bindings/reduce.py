@@ -2,6 +2,7 @@
 
 from math import prod
 
+from ... import codegen
 from ...kernels import reduce as kernels
 from ...ops.elementwise import SumTo
 from ...ops.extremes import Max, Min
@@ -10,6 +11,7 @@ from ..binding import Binding, Declined, binds
 from ..buffers import Buffer
 from .linear import TYPES
 
+SUMMED = {**TYPES, "int64": codegen.i64}
 KINDS = {Sum: kernels.SUM, SumTo: kernels.SUM, Max: kernels.MAX, Min: kernels.MIN}
 ROWS_PER_BLOCK = 2048  # of a long column reduction
 ELEMENTS_PER_BLOCK = 32768  # of a long row reduction
@@ -30,7 +32,7 @@ def bind_sum_to(node, b: Binding) -> None:
 
 def reduce(b: Binding, x: Buffer, axes: set[int], out: Buffer, kind: int) -> None:
     """out = x reduced over `axes`."""
-    if x.dtype not in TYPES or out.dtype != x.dtype:
+    if x.dtype not in (SUMMED if kind == kernels.SUM else TYPES) or out.dtype != x.dtype:
         raise Declined
     x = b.contiguous(x)
     groups = merged(x.shape, axes)
@@ -52,7 +54,7 @@ def reduce(b: Binding, x: Buffer, axes: set[int], out: Buffer, kind: int) -> Non
 
 
 def _reduce_one(b: Binding, x: Buffer, outer: int, length: int, inner: int, out: Buffer, kind: int) -> None:
-    t = TYPES[x.dtype]
+    t = SUMMED[x.dtype]
     if inner == 1:
         rows = kernels.reduce_rows.specialise(T=t, OP=kind)
         blocks = _blocks(outer, length, ELEMENTS_PER_BLOCK)

@@ -31,7 +31,7 @@ bench: .venv/installed
 	@$(BIN)/python -m benchmarks mlp lenet
 
 docs: .venv/installed-docs
-	@$(BIN)/mkdocs build --strict --quiet && echo "Open site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "Open site/index.html"
 
 .venv/installed: pyproject.toml scripts/install.sh
 	@sh scripts/install.sh "$(PYTHON)" dev

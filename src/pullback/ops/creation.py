@@ -18,10 +18,7 @@ PREFIXES = {
     "b": "int8", "w": "int16", "i": "int32", "l": "int64", "f": "float32", "d": "float64", "c": "complex64",
     "z": "complex128",
 }  # fmt: skip
-RANKS = {
-    "scalar": (), "vector": (None,), "matrix": (None, None), "row": (1, None), "col": (None, 1),
-    "tensor3": (None,) * 3, "tensor4": (None,) * 4, "tensor5": (None,) * 5,
-}  # fmt: skip
+RANKS = ("scalar", "vector", "matrix", "row", "col", "tensor3", "tensor4", "tensor5")
 
 __all__ = [
     "arange", "asarray", "constant", "empty_like", "eye", "full", "full_like", "identity", "linspace", "ones",
@@ -34,32 +31,62 @@ __all__ = [
 
 
 def tensor(dtype: Any = None, shape: Sequence[int | None] = (), name: str | None = None) -> Variable:
-    """A symbolic input. `shape` holds one length per axis, None where unknown; `dtype` is config.floatX unless given."""
+    """A symbolic input. `shape` holds one length per axis, None where unknown; without `dtype` it is config.floatX."""
     return Variable(TensorType(dtype or config.floatX, tuple(shape)), name=name)
 
 
-def _constructor(public_name: str, shape: tuple[int | None, ...], fixed: str | None) -> Callable[..., Variable]:
-    kind = "shape (" + ", ".join("?" if n is None else str(n) for n in shape) + ")"
-    if fixed:
+def scalar(name: str | None = None, dtype: Any = None) -> Variable:
+    """A symbolic 0-d input, of dtype config.floatX unless given. (`dscalar` is float64, `iscalar` int32, and so on.)"""
+    return tensor(dtype, (), name)
 
-        def construct(name: str | None = None) -> Variable:
-            return tensor(fixed, shape, name)
 
-        construct.__doc__ = f"A symbolic {fixed} input of {kind}."
-    else:
+def vector(name: str | None = None, dtype: Any = None) -> Variable:
+    """A symbolic 1-d input, of dtype config.floatX unless given. (`dvector` is float64, `ivector` int32, and so on.)"""
+    return tensor(dtype, (None,), name)
 
-        def construct(name: str | None = None, dtype: Any = None) -> Variable:
-            return tensor(dtype, shape, name)
 
-        construct.__doc__ = f"A symbolic input of {kind}, of dtype config.floatX unless given."
+def matrix(name: str | None = None, dtype: Any = None) -> Variable:
+    """A symbolic 2-d input, of dtype config.floatX unless given. (`dmatrix` is float64, `imatrix` int32, and so on.)"""
+    return tensor(dtype, (None, None), name)
+
+
+def row(name: str | None = None, dtype: Any = None) -> Variable:
+    """A symbolic input of shape (1, ?), of dtype config.floatX unless given."""
+    return tensor(dtype, (1, None), name)
+
+
+def col(name: str | None = None, dtype: Any = None) -> Variable:
+    """A symbolic input of shape (?, 1), of dtype config.floatX unless given."""
+    return tensor(dtype, (None, 1), name)
+
+
+def tensor3(name: str | None = None, dtype: Any = None) -> Variable:
+    """A symbolic 3-d input, of dtype config.floatX unless given."""
+    return tensor(dtype, (None,) * 3, name)
+
+
+def tensor4(name: str | None = None, dtype: Any = None) -> Variable:
+    """A symbolic 4-d input, of dtype config.floatX unless given."""
+    return tensor(dtype, (None,) * 4, name)
+
+
+def tensor5(name: str | None = None, dtype: Any = None) -> Variable:
+    """A symbolic 5-d input, of dtype config.floatX unless given."""
+    return tensor(dtype, (None,) * 5, name)
+
+
+def _of_dtype(rank: str, dtype: str, public_name: str) -> Callable[..., Variable]:
+    def construct(name: str | None = None) -> Variable:
+        return globals()[rank](name, dtype)
+
     construct.__name__ = construct.__qualname__ = public_name
+    construct.__doc__ = f"`{rank}` of dtype {dtype}."
     return construct
 
 
-for _rank, _shape in RANKS.items():
-    globals()[_rank] = _constructor(_rank, _shape, None)
+for _rank in RANKS:
     for _prefix, _dtype in PREFIXES.items():
-        globals()[_prefix + _rank] = _constructor(_prefix + _rank, _shape, _dtype)
+        globals()[_prefix + _rank] = _of_dtype(_rank, _dtype, _prefix + _rank)
 
 
 def shared(value: Any, name: str | None = None, dtype: Any = None) -> SharedVariable:

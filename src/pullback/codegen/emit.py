@@ -11,7 +11,8 @@ from typing import Any
 from .target import lanes
 from .types import Pointer, Problem, Scalar, Vector, bool_, common_type, element_of, f16, f32, f64, i64, widens
 
-FAST = "nsz arcp contract "  # never nnan or ninf: NaN and infinity stay what they are
+# Never nnan or ninf: NaN and infinity stay what they are. Nor arcp: x / sqrt(y) becomes x * rsqrt(y), NaN for y = 0.
+FAST = "nsz contract "
 
 FOLD = {
     "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv, "Pow": operator.pow,

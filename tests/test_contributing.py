@@ -3,15 +3,20 @@
 import re
 from pathlib import Path
 
-from pullback.testing import Report
+import pytest
+
+from pullback.testing import CheckError
 
 GUIDE = Path(__file__).parent.parent / "CONTRIBUTING.md"
+_, OP, PROOF = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
 
 
 def test_the_op_on_one_screen_is_proved() -> None:
-    _, op, proof = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    imports, call = proof.strip().rsplit("\n", 1)
-    guide: dict = {}
-    exec(f"{op}\n{imports}\nreport = {call}", guide)
-    report: Report = guide["report"]
-    assert report.right and report.answers == ["formula", "disconnected"]
+    exec(OP + PROOF, {})
+
+
+def test_the_proof_would_notice_a_wrong_sign() -> None:
+    wrong = OP.replace("-shift", "shift")
+    assert wrong != OP
+    with pytest.raises(CheckError, match="roll"):
+        exec(wrong + PROOF, {})

@@ -107,10 +107,9 @@ class Windows:
                     f"{what}: a window of {e} (size {self.size[axis]}, dilation {self.dilation[axis]}) doesn't fit "
                     f"into length {n} with padding {pad} on spatial axis {axis}"
                 )
-            count = (-(-room // s) if self.ceil_mode else room // s) + 1
-            if self.ceil_mode and (count - 1) * s >= n + before:
-                count -= 1
-            counts.append(count)
+            count = room // s + 1
+            overhangs = self.ceil_mode and room % s != 0 and count * s < n + before
+            counts.append(count + overhangs)
         return tuple(counts)
 
     def lengths(self, counts: Lengths, extra: Sequence[int], what: str) -> tuple[int | None, ...]:

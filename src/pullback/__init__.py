@@ -19,6 +19,7 @@ from .errors import (
     ArgumentTypeError,
     DisconnectedInputError,
     DTypeError,
+    FileAccessError,
     FormatError,
     GradientError,
     GraphError,

@@ -1,4 +1,4 @@
-"""Each layer: what it describes is what comes out; values against NumPy; gradients of whole networks against differences."""
+"""Each layer: what it describes is what comes out; values against NumPy; gradients of networks against differences."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_describes_what_comes_out(layer, shape, rng):
 
 @CASES
 def test_gradient_in_training(layer, shape, rng):
-    """Central differences in every parameter and the input, along random directions, with a signed upstream gradient."""
+    """Central differences in every parameter and the input, along random directions, with a signed upstream."""
     net = network(nn.BatchNorm(), layer)
     x = pb.tensor("float64", (None, 6, 5, 4), "x")
     upstream = rng.normal(size=(3, *shape))

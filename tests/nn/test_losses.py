@@ -15,7 +15,7 @@ def softmax(x):
 
 
 def value(expression, *pairs):
-    return expression.eval({pb_var: array for pb_var, array in pairs})
+    return expression.eval(dict(pairs))
 
 
 def symbolic(array, name):
@@ -161,16 +161,16 @@ def test_top_accuracy(rng):
 def test_errors_and_explained_variance(rng):
     x, t = rng.normal(size=(8, 1)).astype("float32"), (10 + rng.normal(size=8)).astype("float32")
     off = x[:, 0].astype(float) - t
-    assert measured(metrics.MeanSquaredError(), x, t) == pytest.approx(np.mean(off**2), rel=1e-6)
-    assert measured(metrics.RootMeanSquaredError(), x, t) == pytest.approx(np.sqrt(np.mean(off**2)), rel=1e-6)
-    assert measured(metrics.MeanAbsoluteError(), x, t) == pytest.approx(np.mean(abs(off)), rel=1e-6)
+    assert measured(metrics.MSE(), x, t) == pytest.approx(np.mean(off**2), rel=1e-6)
+    assert measured(metrics.RMSE(), x, t) == pytest.approx(np.sqrt(np.mean(off**2)), rel=1e-6)
+    assert measured(metrics.MAE(), x, t) == pytest.approx(np.mean(abs(off)), rel=1e-6)
     want = 1 - np.sum(off**2) / np.sum((t - t.mean(dtype=float)) ** 2)
     assert measured(metrics.R2(), x, t) == pytest.approx(want, rel=1e-6)
     assert np.isnan(measured(metrics.R2(), x, np.ones(8, "float32")))
 
 
 def test_which_way_is_up():
-    assert not metrics.MeanSquaredError().higher_is_better and metrics.R2().higher_is_better
+    assert not metrics.MSE().higher_is_better and metrics.R2().higher_is_better
     history = nn.History(
         [{"val_loss": 2.0, "rmse": 1.0, "accuracy": 0.5}, {"val_loss": 1.0, "rmse": 2.0, "accuracy": 0.6}]
     )

@@ -80,7 +80,7 @@ class TopAccuracy(Metric):
 
 
 @dataclass(frozen=True)
-class MeanSquaredError(Metric):
+class MSE(Metric):
     """The mean of (y - t)^2 over samples and outputs."""
 
     name = "mse"
@@ -91,7 +91,7 @@ class MeanSquaredError(Metric):
 
 
 @dataclass(frozen=True)
-class RootMeanSquaredError(MeanSquaredError):
+class RMSE(MSE):
     """The square root of the mean of (y - t)^2 over samples and outputs."""
 
     name = "rmse"
@@ -101,7 +101,7 @@ class RootMeanSquaredError(MeanSquaredError):
 
 
 @dataclass(frozen=True)
-class MeanAbsoluteError(Metric):
+class MAE(Metric):
     """The mean of |y - t| over samples and outputs."""
 
     name = "mae"
@@ -137,8 +137,8 @@ def _wide(x: Variable) -> Variable:
 METRICS = {
     "accuracy": Accuracy(),
     "top_5_accuracy": TopAccuracy(),
-    "mse": MeanSquaredError(),
-    "rmse": RootMeanSquaredError(),
-    "mae": MeanAbsoluteError(),
+    "mse": MSE(),
+    "rmse": RMSE(),
+    "mae": MAE(),
     "r2": R2(),
 }

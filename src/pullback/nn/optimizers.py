@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError, FormatError
 from ..gradient.engine import grad
 from ..graph import SharedVariable, TensorType, Variable
 from .configuration import Configuration
@@ -106,9 +106,10 @@ class Optimizer(Configuration):
 
 
 def _kept(state: dict[str, SharedVariable], name: str, first: np.ndarray) -> SharedVariable:
-    if name not in state:
-        state[name] = SharedVariable(first, TensorType(first.dtype.name, first.shape), name)
-    return state[name]
+    kept = state.setdefault(name, SharedVariable(first, TensorType(first.dtype.name, first.shape), name))
+    if kept.storage.shape != first.shape:
+        raise FormatError(f"the optimizer's {name!r} has shape {kept.storage.shape}; expected {first.shape}")
+    return kept
 
 
 def _slot(state: dict[str, SharedVariable], w: SharedVariable, name: str, first: float | np.ndarray) -> SharedVariable:

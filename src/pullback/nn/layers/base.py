@@ -134,7 +134,7 @@ def image(spec: Spec) -> tuple[int, int, int]:
 def positive(layer: Layer, **settings: Any) -> None:
     """Refuse settings that aren't whole numbers from 1 up."""
     for name, value in settings.items():
-        for n in value if isinstance(value, tuple) else (value,):
+        for n in value if isinstance(value, (tuple, list)) else (value,):
             if not isinstance(n, Integral) or n < 1:
                 raise ArgumentError(f"{type(layer).__name__}: {name}={value!r}; expected whole numbers from 1 up")
 
@@ -142,7 +142,8 @@ def positive(layer: Layer, **settings: Any) -> None:
 def windowed(layer: Layer, **settings: Any) -> None:
     """Refuse settings that aren't one whole number from 1 up, or one for each spatial axis."""
     for name, value in settings.items():
-        positive(layer, **{name: pair(value, f"{type(layer).__name__}: {name}")})
+        pair(value, f"{type(layer).__name__}: {name}")
+        positive(layer, **{name: value})
 
 
 def pair(value: int | Sequence[int], what: str) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import subprocess
 import sys
 from typing import Any
 
@@ -53,12 +54,20 @@ def find(names: list[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def setup(names: list[str]) -> int:
+    for name in names:
+        try:
+            PEERS[name].install()
+        except subprocess.CalledProcessError as problem:
+            print(f"benchmarks: could not install {name}: {problem}", file=sys.stderr)
+            return 2
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     if options.setup:
-        for name in options.setup:
-            PEERS[name].install()
-        return 0
+        return setup(options.setup)
     if options.markdown:
         print(report.markdown(RESULTS))
         return 0

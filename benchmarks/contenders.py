@@ -34,11 +34,16 @@ class Peer:
         return sys.executable if importlib.util.find_spec(self.package) else None
 
     def install(self) -> None:
+        """Into an environment of its own, unless these very requirements are there."""
         venv = VENVS / self.name
-        python = venv / "bin" / "python"
+        python, stamp = venv / "bin" / "python", venv / "requirements.txt"
+        wanted = "\n".join(self.requirements)
+        if stamp.exists() and stamp.read_text() == wanted:
+            return
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", venv], check=True)
         subprocess.run([python, "-m", "pip", "install", "-q", *self.requirements], check=True)
+        stamp.write_text(wanted)
 
 
 _CPU_TORCH = ("--extra-index-url", "https://download.pytorch.org/whl/cpu")

@@ -190,7 +190,8 @@ class Walk:
                     g if isinstance(g.type, TensorType) else zeros_like(v, gradient_dtype(v))
                     for g, v in zip(cotangents, node.outputs)
                 ]
-                answers = check_answers(node, node.op.L_op(node.inputs, node.outputs, values), pattern)
+                answers = check_answers(node, node.op.L_op(node.inputs, node.outputs, values))
+                check_agreement(node, answers)
             for i in asked:
                 self._take(node, i, answers[i])
 
@@ -217,8 +218,8 @@ def check_pattern(node: Apply) -> list[list[bool]]:
     return node.connection_pattern()
 
 
-def check_answers(node: Apply, answers: Any, pattern: Sequence[Sequence[bool]]) -> list[Variable]:
-    """Hold a rule to the protocol: one typed answer per input, in keeping with the connection pattern."""
+def check_answers(node: Apply, answers: Any) -> list[Variable]:
+    """Hold a rule to the protocol: one typed answer per input."""
     op = node.op
     if not isinstance(answers, (list, tuple)):
         raise RuleError(f"the gradient rule of {op} returned {answers!r}; expected a list with, per input, {ANSWERS}")
@@ -228,10 +229,14 @@ def check_answers(node: Apply, answers: Any, pattern: Sequence[Sequence[bool]]) 
         if not isinstance(answer, Variable):
             found = "None" if answer is None else f"{type(answer).__name__} {answer!r}"
             raise RuleError(f"the gradient rule of {op} answered {found} for input {i}; the four answers are {ANSWERS}")
-        if isinstance(answer.type, TensorType) and not any(pattern[i]) and not node.inputs[i].type.is_discrete:
-            if not any(op.connection_pattern(node)[i]):
-                raise RuleError(f"{op} gave a formula for input {i}, which its connection_pattern calls disconnected")
     return list(answers)
+
+
+def check_agreement(node: Apply, answers: Sequence[Variable]) -> None:
+    """A formula for an input that the connection pattern calls disconnected would be ignored in silence: refuse it."""
+    for i, row in enumerate(node.op.connection_pattern(node)):
+        if not any(row) and isinstance(answers[i].type, TensorType) and not node.inputs[i].type.is_discrete:
+            raise RuleError(f"{node.op} gave a formula for input {i}, which its connection_pattern calls disconnected")
 
 
 def conform(node: Apply, i: int, term: Variable) -> Variable:

@@ -9,6 +9,7 @@ from typing import Any
 from ..graph import Apply, Constant, Variable
 from ..graph.function_graph import FunctionGraph
 from ..ops.elementwise import BroadcastLike, Elementwise
+from ..ops.shape import BroadcastTo
 from .shapes import ShapeFacts
 
 Rule = Callable[[Apply, "Facts"], Variable | Sequence[Variable] | None]
@@ -28,7 +29,7 @@ class RuleSet:
     rules: dict[Any, list[Rule]] = field(default_factory=dict)
 
     def on(self, *keys: Any) -> Callable[[Rule], Rule]:
-        """Decorator: the rule is tried on nodes of these op classes (or rows, by name); "any" means all nodes.
+        """Decorator: the rule is tried on nodes of these op classes, or rows by name, or on all: "elementwise", "any".
 
         It returns the new output (or one per output), or None where it has nothing to say.
         """
@@ -41,8 +42,8 @@ class RuleSet:
         return register
 
     def rules_for(self, op: Any) -> list[Rule]:
-        key = op.row.name if isinstance(op, Elementwise) else type(op)
-        return self.rules.get(key, []) + self.rules.get("any", [])
+        keys = [op.row.name, "elementwise", "any"] if isinstance(op, Elementwise) else [type(op), "any"]
+        return [rule for key in keys for rule in self.rules.get(key, ())]
 
 
 class Facts(ShapeFacts):
@@ -54,7 +55,7 @@ class Facts(ShapeFacts):
 
     def fill(self, v: Variable) -> Any:
         """The NumPy scalar that every element of `v` equals, if that is known; else None."""
-        while v.owner is not None and isinstance(v.owner.op, BroadcastLike):
+        while v.owner is not None and isinstance(v.owner.op, (BroadcastLike, BroadcastTo)):
             v = v.owner.inputs[0]
         if not isinstance(v, Constant):
             return None

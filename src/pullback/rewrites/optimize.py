@@ -5,8 +5,11 @@ from collections.abc import Mapping, Sequence
 from ..config import config
 from ..graph import Variable
 from ..graph.function_graph import FunctionGraph
+from .canonical import ordinary
 from .driver import Facts, rewrite
+from .fold import folding
 from .fuse import fuse
+from .stabilise import stabilising
 
 
 def optimize(
@@ -23,7 +26,9 @@ def optimize(
     facts = Facts()
     for v, shape in (shapes or {}).items():
         facts.assume(v, shape)
-    rewrite(graph, [], facts)
     if config.rewrites == "all":
+        rewrite(graph, [ordinary, folding, stabilising], facts)
         fuse(graph, facts)
+    else:
+        rewrite(graph, [stabilising], facts)
     return graph.extract()

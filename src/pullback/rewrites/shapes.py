@@ -54,7 +54,8 @@ class ShapeFacts:
         self._values: dict[Variable, Dim] = {}
         self._broadcasts: dict[frozenset[Symbol], Symbol] = {}
         self._representatives: dict[Variable, Variable] = {}
-        self._leaves: dict[Dims, Variable] = {}
+        self._leaves: dict[tuple[Dims, str], Variable] = {}
+        self._leaf_axes: dict[Symbol, tuple[Variable, int]] = {}
 
     # --- questions ----------------------------------------------------------------------------------------------------
     def dims(self, v: Variable) -> Dims:
@@ -86,18 +87,23 @@ class ShapeFacts:
         return self._root(self._values[v])
 
     def representative(self, v: Variable) -> Variable:
-        """A variable that certainly has the shape of `v` and is no later to compute: a leaf, or an ancestor of `v`."""
+        """A leaf or an ancestor of `v` that certainly has its shape and dtype, if there is one, else `v`."""
         climbed = []
         while v not in self._representatives:
             climbed.append(v)
-            above = next((x for x in v.owner.inputs if self.dims(x) == self.dims(v)), None) if v.owner else None
+            inputs = v.owner.inputs if v.owner is not None else ()
+            above = next((x for x in inputs if x.type.dtype == v.type.dtype and self.same(x, v)), None)
             if above is None:
-                self._representatives[v] = self._leaves.get(self.dims(v), v)
+                self._representatives[v] = self._leaves.get((self.dims(v), v.type.dtype), v)
             else:
                 v = above
         found = self._representatives[v]
         self._representatives.update(dict.fromkeys(climbed, found))
         return found
+
+    def leaf_of_length(self, n: Symbol) -> tuple[Variable, int] | None:
+        """A leaf and an axis of it that has the length `n`."""
+        return self._leaf_axes.get(n)
 
     # --- what is told -------------------------------------------------------------------------------------------------
     def assume(self, v: Variable, shape: Sequence[int]) -> None:
@@ -107,7 +113,10 @@ class ShapeFacts:
     def note_leaves(self, variables: Iterable[Variable]) -> None:
         """Leaves of the graph, any of which may stand for another variable's shape."""
         for v in variables:
-            self._leaves.setdefault(self.dims(v), v)
+            self._leaves.setdefault((self.dims(v), v.type.dtype), v)
+            for axis, n in enumerate(self.dims(v)):
+                if isinstance(n, Symbol):
+                    self._leaf_axes.setdefault(n, (v, axis))
 
     def equal_by_replacement(self, old: Variable, new: Variable) -> None:
         """Both have the same value, therefore one shape."""

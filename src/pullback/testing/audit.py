@@ -148,7 +148,7 @@ def check_rule(node: Apply) -> None:
     if len(pattern) != len(node.inputs) or any(len(row) != len(node.outputs) for row in pattern):
         message = f"{node.op}.connection_pattern has rows {pattern}; expected a row per input, an entry per output"
         raise Wrong(Mistake("connection pattern", message))
-    answers = check_answers(node, node.op.L_op(node.inputs, node.outputs, cotangents), node.connection_pattern())
+    answers = check_answers(node, node.op.L_op(node.inputs, node.outputs, cotangents))
     for i, (answer, x) in enumerate(zip(answers, node.inputs)):
         tensor = isinstance(answer.type, TensorType)
         if tensor and answer.ndim != x.ndim and not node.op.broadcasts:

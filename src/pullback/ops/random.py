@@ -176,6 +176,14 @@ class RandomStream:
         self.counter: SharedVariable = shared(np.int64(0), name or "random_counter")
         self.counter.default_update = self.counter + 1
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"seed": self.seed, "draws": self.draws, "name": self.counter.name, "count": self.counter.get_value()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["seed"], state["name"])
+        self.draws = state["draws"]
+        self.counter.set_value(state["count"])
+
     def next(self) -> tuple[Constant, SharedVariable]:
         """The (key, counter) of one more draw."""
         self.draws += 1

@@ -22,7 +22,6 @@ from pullback.nn import schedules as s
         (s.WarmUp(0.4, 4), lambda n: 0.4 * min((n + 1) / 4, 1)),
         (s.WarmUp(s.Exponential(0.4, 0.9), 4, power=4.0), lambda n: 0.4 * 0.9**n * min((n + 1) / 4, 1) ** 4),
     ],
-    ids=str,
 )
 def test_formula(schedule, formula):
     assert [schedule.rate(n) for n in range(10)] == pytest.approx([formula(n) for n in range(10)], rel=1e-12)

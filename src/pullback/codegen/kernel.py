@@ -11,13 +11,16 @@ import textwrap
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import KernelError
 from . import intrinsics, target
 from .types import SCALARS, Pointer, Scalar, T, TypeParameter, f32, f64, ptr
+
+if TYPE_CHECKING:
+    from .source import Source
 
 RANGE_PARAMETERS = ("lo", "hi", "tid")
 
@@ -134,6 +137,20 @@ class Kernel:
             raise KernelError(
                 f"kernel {self.name}: its source can't be read ({error}). Define it in a file, or with from_source."
             ) from error
+
+    @functools.cached_property
+    def parsed(self) -> "Source":
+        """The syntax tree."""
+        from .source import parse
+
+        return parse(self)
+
+    @functools.cached_property
+    def rewritten(self) -> Callable:
+        """The function that `python` runs."""
+        from .oracle import rewrite
+
+        return rewrite(self)
 
     def specialise(self, **bindings: Any) -> "KernelInstance":
         """Fix type parameters (`T=f64`) and compile-time constants (`M=4`).

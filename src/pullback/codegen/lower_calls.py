@@ -59,7 +59,8 @@ def call(low: "Lowering", node: ast.Call) -> Any:
     if isinstance(function, Pointer):
         return _reinterpret_pointer(function, args)
     if function is ptr:
-        return ptr(*args)
+        _expect("ptr", args, 1, 1)
+        return ptr(_element_type(low, args[0], "ptr"))
     name = function.name if isinstance(function, Intrinsic) else getattr(function, "__name__", "")
     if isinstance(function, Intrinsic) and function.libm_arguments:
         _expect(name, args, function.libm_arguments, function.libm_arguments)
@@ -130,7 +131,7 @@ def _constant(value: Any, name: str) -> int:
     return value.value
 
 
-def _element_type(low: "Lowering", kind: Any, name: str, default: Scalar | None = None) -> Scalar:
+def _element_type(low: "Lowering", kind: Any, name: str) -> Scalar:
     kind = low.scope.default_float if kind is None else kind
     if not isinstance(kind, Scalar):
         raise Problem(f"{name} takes a scalar type, not {describe(kind)}")

@@ -13,8 +13,7 @@ from .emit import FOLD, Lanes, Literal, Value, Variable, describe, fold, is_vect
 from .emit_memory import MemoryEmitter
 from .intrinsics import Intrinsic
 from .kernel import Kernel, KernelInstance, default_float
-from .source import Source, parse
-from .types import Pointer, Problem, Scalar, TypeParameter, Vector, bool_, element_of, i64
+from .types import Pointer, Problem, Scalar, TypeParameter, Vector, bool_, element_of, i64, ptr
 
 BUILTINS = {"range": range, "abs": abs, "min": min, "max": max}
 
@@ -28,7 +27,7 @@ class Scope:
 
     def __init__(self, kernel: Kernel, bound_types: dict[TypeParameter, Scalar]) -> None:
         self.kernel = kernel
-        self.source: Source = parse(kernel)
+        self.source = kernel.parsed
         self.types = bound_types
         self.names = kernel.names
         self.fixed: dict[str, Any] = {}  # compile-time constants, register arrays, loop indices, read-only arguments
@@ -157,7 +156,7 @@ class ExpressionLowering:
         if isinstance(value, tuple):
             return tuple(self.static(v, name) for v in value)
         known = isinstance(value, Scalar | Kernel | KernelInstance | Intrinsic | types.ModuleType)
-        if known or any(value is b for b in BUILTINS.values()):
+        if known or value is ptr or any(value is b for b in BUILTINS.values()):
             return value
         raise Problem(f"{name} is a {type(value).__name__}: kernels can use numbers, tuples of them, types and kernels")
 

@@ -21,7 +21,6 @@ from .intrinsics import Intrinsic
 from .kernel import Kernel, KernelInstance, Parameter, default_float
 from .oracle_values import Lanes, OutOfBounds, Pointer, RegisterArray, is_literal, is_vector, plain, type_of
 from .oracle_words import WORDS
-from .source import parse
 from .types import Pointer as PointerType
 from .types import Problem, Scalar, TypeParameter, bool_, common_type, i64
 
@@ -58,7 +57,7 @@ class Machine:
         try:
             frame = Frame(self, kernel, given)
             arguments = [frame.argument(p, given[p.name], p.name in bindings) for p in kernel.parameters]
-            return frame.result(rewritten(kernel)(frame, *arguments))
+            return frame.result(kernel.rewritten(frame, *arguments))
         except OutOfBounds as error:
             raise KernelBoundsError(f"kernel {kernel.name}{_line(kernel, error)}: {error}") from None
         except Problem as error:
@@ -79,7 +78,7 @@ class Frame:
     def __init__(self, machine: Machine, kernel: Kernel, given: dict[str, Any]) -> None:
         self.machine = machine
         self.kernel = kernel
-        self.assignments = parse(kernel).assignments
+        self.assignments = kernel.parsed.assignments
         self.types = _inferred_types(kernel, given)
         self.values: dict[str, Any] = {}
         self.outside: frozenset[str] = frozenset()  # variables that the current vector block found
@@ -340,11 +339,11 @@ def _inferred_types(kernel: Kernel, given: dict[str, Any]) -> dict[TypeParameter
     return {t: found.get(t, default) for t in kernel.type_parameters}
 
 
-@functools.cache
-def rewritten(kernel: Kernel) -> Callable:
+def rewrite(kernel: Kernel) -> Callable:
     """The kernel as a function of a frame and its arguments."""
-    source = parse(kernel)
-    tree = _Rewriter(source.assignments).visit(copy.deepcopy(source.tree))
+    source = kernel.parsed
+    tree = ast.increment_lineno(copy.deepcopy(source.tree), source.first_line - 1)
+    tree = _Rewriter(source.assignments).visit(tree)
     tree.args = ast.arguments(
         posonlyargs=[],
         args=[ast.arg(FRAME), *(ast.arg(p.name) for p in kernel.parameters)],
@@ -353,7 +352,6 @@ def rewritten(kernel: Kernel) -> Callable:
         defaults=[],
     )
     tree.decorator_list, tree.returns = [], None
-    ast.increment_lineno(tree, source.first_line - 1)
     module = ast.fix_missing_locations(ast.Module([tree], []))
     scope: dict[str, Any] = {}
     exec(compile(module, kernel.file, "exec"), scope)

@@ -4,7 +4,7 @@ The images' gradient is a forward convolution too: of the output's gradient with
 with the transposed filters whose rows are added where the windows lay (any stride).
 """
 
-from ..codegen import T, VL, dispatch, i64, kernel, ptr, vrange
+from ..codegen import VL, T, dispatch, i64, kernel, ptr, vrange
 from .gemm import tile
 
 ROWS_TOGETHER = 8  # output rows that share a panel of filters while it is in cache

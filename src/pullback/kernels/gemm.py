@@ -3,7 +3,7 @@
 Everything here computes C[m, n] (+)= sum over k of A[m, k] B[k, n] with free strides in A and unit stride along n.
 """
 
-from ..codegen import T, VL, dispatch, f64, fma, i64, isa, kernel, ld, prefetch, ptr, regs, st, unroll, vec, vtrans
+from ..codegen import VL, T, dispatch, fma, i64, isa, kernel, ld, prefetch, ptr, regs, st, unroll, vec, vtrans
 
 # The tallest tile whose accumulators, beside two rows of B, stay in registers: AVX-512 has 32, the others 16.
 TALLEST = {"avx512": 14, "avx2": 6, "neon": 12, "plain": 6}[isa()]

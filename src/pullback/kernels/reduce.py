@@ -4,7 +4,24 @@ OP chooses what is reduced: sums in blocks of limited length, so that rounding e
 not of elements; extremes with NumPy's rule that a NaN wins.
 """
 
-from ..codegen import T, VL, helper, i64, kernel, maximum, minimum, ptr, regs, unroll, vec, vfull, vmax, vmin, vrange, vsum
+from ..codegen import (
+    VL,
+    T,
+    helper,
+    i64,
+    kernel,
+    maximum,
+    minimum,
+    ptr,
+    regs,
+    unroll,
+    vec,
+    vfull,
+    vmax,
+    vmin,
+    vrange,
+    vsum,
+)
 
 SUM, MAX, MIN = 0, 1, 2
 BLOCK = 256  # vectors, or rows, that are added up before they are added to the total

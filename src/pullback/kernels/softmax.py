@@ -1,6 +1,6 @@
 """Softmax of contiguous rows, and its cross-entropy with integer labels."""
 
-from ..codegen import T, TypeParameter, VL, i64, kernel, maximum, ptr, vec, vmax, vrange, vsum
+from ..codegen import T, TypeParameter, i64, kernel, maximum, ptr, vec, vmax, vrange, vsum
 from .vmath import exp, log
 
 L = TypeParameter("L")  # type of the labels

@@ -103,14 +103,18 @@ class MaxPool(PoolOp):
         return self.from_back(best), self.from_back(index)
 
     def L_op(self, inputs, outputs, output_grads):
-        return [PoolScatter(self.axes)(output_grads[0], outputs[1], inputs[0])]
+        return [PoolScatter(self.axes, self.windows)(output_grads[0], outputs[1], inputs[0])]
 
 
 @dataclass(frozen=True)
 class PoolScatter(Op):
-    """g added at the places `index` (flat over the plane of `axes`) of zeros of the shape of `like`."""
+    """g added at the places `index` (flat over the plane of `axes`) of zeros of the shape of `like`.
+
+    `windows`, where known, says that each place lies in the window of its entry: a kernel then looks only there.
+    """
 
     axes: tuple[int, ...]
+    windows: Windows | AdaptiveWindows | None = None
     shape_only_inputs = (2,)
 
     def make_node(self, g: Any, index: Any, like: Any) -> Apply:

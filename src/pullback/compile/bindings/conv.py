@@ -1,7 +1,6 @@
 """Convolutions in one, two and three dimensions: turned to channels-last at the border, then direct."""
 
 from dataclasses import dataclass
-from math import prod
 
 from ... import codegen
 from ...kernels import conv as kernels

@@ -13,6 +13,7 @@ import importlib as _importlib
 from typing import Any as _Any
 
 from .compile import In, evaluate_variable, function
+from .compile.transforms import jit, value_and_grad
 from .config import config
 from .errors import (
     ArgumentError,
@@ -36,7 +37,7 @@ from .errors import (
     UnknownNameError,
     UnusedInputError,
 )
-from .gradient.engine import grad
+from .gradient import explain, grad, kink_table
 from .graph import (
     Apply,
     Constant,
@@ -54,7 +55,7 @@ from .graph import (
     to_svg,
 )
 from .ops import *
-from .ops import random
+from .ops import linalg, random
 
 __version__ = "0.1.0"
 

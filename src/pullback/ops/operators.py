@@ -108,6 +108,42 @@ _install("__array__", _array)
 _install("__contains__", _contains)
 
 
+# --- NumPy's functions called on variables ----------------------------------------------------------------------------
+
+RENAMED = {
+    "absolute": "abs", "amax": "max", "amin": "min", "bitwise_not": "invert", "degrees": "rad2deg", "fabs": "abs",
+    "radians": "deg2rad", "remainder": "mod", "round_": "round", "true_divide": "divide",
+}  # fmt: skip
+
+
+def _op_named(function: Any) -> Callable[..., Any]:
+    """The op that means what a NumPy function means."""
+    name = RENAMED.get(function.__name__, function.__name__)
+    module = getattr(function, "__module__", None) or "numpy"
+    ops = sys.modules[__package__]
+    namespace = ops.linalg if module == "numpy.linalg" else ops
+    op = getattr(namespace, name) if name in namespace.__all__ else None
+    if op is None:
+        raise ArgumentTypeError(f"{module}.{function.__name__} of a symbolic variable: pullback has no such op")
+    return op
+
+
+def _array_ufunc(self: Variable, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    """`np.tanh(x)`, `array * x`: the op of that name."""
+    if method != "__call__" or options:
+        raise ArgumentTypeError(f"np.{ufunc.__name__} of a symbolic variable takes no {', '.join(options) or method}")
+    return _op_named(ufunc)(*inputs)
+
+
+def _array_function(self: Variable, function: Any, types: Any, args: Any, options: Any) -> Any:
+    """`np.sum(x, axis=0)`, `np.concatenate([x, y])`: the op of that name."""
+    return _op_named(function)(*args, **options)
+
+
+_install("__array_ufunc__", _array_ufunc)
+_install("__array_function__", _array_function)
+
+
 # --- shape and type ---------------------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ from .gradient_views import *
 from .indexing import *
 from .linear import *
 from .losses import *
+from .neibs import *
 from .norm import *
 from .pool import *
 from .random import *
@@ -25,6 +26,7 @@ from .shape import *
 from .softmax import *
 from .sorting import *
 from .transcendental import *
+from .upsample import *
 
 from . import linalg, operators  # isort: skip  (last: it gives Variable the methods that the modules above define)
 

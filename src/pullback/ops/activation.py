@@ -101,7 +101,7 @@ def _is(value: Any, number: float) -> bool:
 # --- rectifiers -------------------------------------------------------------------------------------------------------
 relu = define(
     "relu", lambda x: np.maximum(x, 0), "maximum(x, 0.0)",
-    lambda g, out, x: [where(less_equal(x, 0), zeros_like(g), g)], "max(x, 0); NaN stays NaN.",
+    lambda g, out, x: [where(less_equal(out, 0), zeros_like(g), g)], "max(x, 0); NaN stays NaN.",
     result="same", formula="g where x > 0", domain=(REAL,), kinks=(Kink(AT_ZERO, "[0, 1]", "0"),),
 )  # fmt: skip
 

@@ -6,8 +6,31 @@ import numpy as np
 import pytest
 
 from pullback.codegen import (
-    VL, T, TypeParameter, bool_, call, dispatch, f16, f32, f64, from_source, helper, i8, i32, i64, kernel, ld, local,
-    ptr, regs, st, u8, unroll, vec, vrange, vsum,
+    VL,
+    T,
+    TypeParameter,
+    bool_,
+    call,
+    dispatch,
+    f16,
+    f32,
+    f64,
+    from_source,
+    helper,
+    i8,
+    i32,
+    i64,
+    kernel,
+    ld,
+    local,
+    ptr,
+    regs,
+    st,
+    u8,
+    unroll,
+    vec,
+    vrange,
+    vsum,
 )  # fmt: skip
 from tests.codegen.agree import both
 
@@ -233,7 +256,9 @@ def test_helpers_on_scalars_and_vectors(dtype, rng):
     kind = f64 if dtype == "float64" else f32
     _, y = both(helped.specialise(T=kind), x, np.zeros_like(x), n=x.size, ulps=64)
     p = np.polyval(WEIGHTS, x)
-    np.testing.assert_allclose(y, 7 + np.clip(x, -0.5, 0.5) + x * x - 1 + p * p - x**4, rtol=1e-4 if kind is f32 else 1e-12)
+    np.testing.assert_allclose(
+        y, 7 + np.clip(x, -0.5, 0.5) + x * x - 1 + p * p - x**4, rtol=1e-4 if kind is f32 else 1e-12
+    )
 
 
 @helper
@@ -469,7 +494,9 @@ def test_closures_are_constants():
 
 
 def test_generated_source_knows_the_language_and_what_it_is_given():
-    text = "def made(y: ptr(T), lo: i64, hi: i64):\n    for i in vrange(lo, hi):\n        y[i] = square(y[i]) + OFFSET\n"
+    text = (
+        "def made(y: ptr(T), lo: i64, hi: i64):\n    for i in vrange(lo, hi):\n        y[i] = square(y[i]) + OFFSET\n"
+    )
     made = from_source("made", text, {"square": square, "OFFSET": 2.0}, inplace=True)
     (y,) = both(made.specialise(T=f32), np.arange(5, dtype="f4"), n=5)
     np.testing.assert_array_equal(y, np.arange(5) ** 2 + 2)

@@ -345,7 +345,7 @@ def from_source(name: str, text: str, names: Mapping[str, Any] | None = None, **
     try:
         exec(compile(text, f"<kernel {name}>", "exec"), scope)
     except SyntaxError as error:
-        raise KernelError(f"generated kernel {name}, line {error.lineno}: {error.msg}: {error.text}") from error
+        raise KernelError(f"generated kernel {name}, line {error.lineno}: {error.msg}\n    {error.text}") from error
     if not isinstance(scope.get(name), types.FunctionType):
         raise KernelError(f"generated kernel {name}: its text defines no function of that name")
     return Kernel(scope[name], source=text, **options)

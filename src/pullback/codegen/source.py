@@ -85,7 +85,8 @@ def _made_of(function: ast.FunctionDef, code: types.CodeType) -> bool:
     bare = ast.FunctionDef(function.name, function.args, function.body, decorator_list=[], type_params=[])
     given = [ast.arg(name) for name in code.co_freevars]
     around = ast.arguments(posonlyargs=[], args=given, kwonlyargs=[], kw_defaults=[], defaults=[])
-    outer = ast.FunctionDef("outer", around, [bare], decorator_list=[], type_params=[])
+    body = [bare] if function.name in code.co_freevars else [ast.Global([function.name]), bare]
+    outer = ast.FunctionDef("outer", around, body, decorator_list=[], type_params=[])
     module = compile(ast.fix_missing_locations(ast.Module([outer], [])), "<check>", "exec")
     compiled = _code_in(_code_in(module, "outer"), function.name)
     return _contents(compiled) == _contents(code)
@@ -96,4 +97,5 @@ def _code_in(code: types.CodeType, name: str) -> types.CodeType:
 
 
 def _contents(code: types.CodeType) -> tuple:
-    return code.co_code, code.co_names, code.co_varnames, repr(code.co_consts)
+    constants = [c for c in code.co_consts if not isinstance(c, types.CodeType)]
+    return code.co_code, code.co_names, code.co_varnames, repr(constants)

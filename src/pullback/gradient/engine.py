@@ -29,6 +29,7 @@ from ..graph import (
 )
 from ..ops.arithmetic import add
 from ..ops.elementwise import cast, ones_like, sum_to, zeros_like
+from ..ops.gradient_views import View
 from .stable import with_stable_forms
 
 ANSWERS = (
@@ -96,6 +97,15 @@ def grad(
     if isinstance(wrt, Variable):
         return results[0]
     return tuple(results) if isinstance(wrt, tuple) else results
+
+
+def pull_back(results: Sequence[Variable], cotangents: Sequence[Variable], wrt: Wrt, **options: Any) -> Any:
+    """`grad` with `cotangents` as what arrives at `results`, beside what one result gets from another.
+
+    Each result is looked at through a view of its own, because known gradients replace what would be computed: a result
+    may be given twice, or be computed from another.
+    """
+    return grad(None, wrt, known_grads={View()(v): u for v, u in zip(results, cotangents, strict=True)}, **options)
 
 
 class Walk:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..gradient.engine import grad
+from ..gradient.engine import pull_back
 from ..graph import Apply, ClosedGraph, Constant, DisconnectedType, Op, TensorType, Variable, as_variable, clone_replace
 from ..graph.function_graph import FunctionGraph
 from ..ops.elementwise import Cast, Elementwise, broadcast_static
@@ -49,9 +49,11 @@ class Fused(Op):
         """Through the definition: the members' own rules."""
         stand_ins = [Variable(x.type) for x in inputs]  # one input may be given twice
         continuous = [x for x in stand_ins if not x.type.is_discrete]
-        terms = grad(
-            None, continuous, known_grads=dict(zip(self.unfused(stand_ins), output_grads)),
-            disconnected_inputs="ignore", return_disconnected="disconnected", null_gradients="return",
+        results = self.unfused(stand_ins)
+        arriving = [(v, g) for v, g in zip(results, output_grads) if not v.type.is_discrete]
+        terms = pull_back(
+            [v for v, _ in arriving], [g for _, g in arriving], continuous, disconnected_inputs="ignore",
+            return_disconnected="disconnected", null_gradients="return",
         )  # fmt: skip
         answers = dict(zip(continuous, clone_replace(terms, dict(zip(stand_ins, inputs)))))
         return [answers[x] if x in answers else DisconnectedType()() for x in stand_ins]

@@ -21,7 +21,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         description="Times the same work in several libraries: float32, 2 threads, one process each, in turn.",
         epilog=f"workloads: {names}, cold, depth, all; or {', '.join(WORKLOADS)}, W9, W10",
     )
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD")
+    parser.add_argument("workloads", nargs="*", default=["mlp", "lenet"], metavar="WORKLOAD")
     parser.add_argument(
         "--peers",
         nargs="+",

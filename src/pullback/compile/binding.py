@@ -39,6 +39,7 @@ class KernelCall:
     input before it writes the same element of the output.
     """
 
+    node: Apply
     instance: Any
     args: tuple[Any, ...]
     n: int
@@ -133,7 +134,7 @@ class Binding:
         in_place: Sequence[tuple[Buffer, Buffer]] = (),
     ) -> None:
         """Add a record: `instance` (a kernel instance) on `args` (buffers, ints, floats) over range(n) in `chunks`."""
-        self._planner.add(KernelCall(instance, args, n, max(1, min(chunks, n, 32)), tuple(in_place)))
+        self._planner.add(KernelCall(self.node, instance, args, n, max(1, min(chunks, n, 32)), tuple(in_place)))
 
     def guard(self, flag: Buffer) -> None:
         """Go on only if `flag` (one int64, written by a launch before) is zero; else the op's `perform` raises."""

@@ -46,8 +46,10 @@ def bind_elementwise(node: Apply, b: Binding) -> None:
     if any(s != shape for s in b.shapes):
         raise Declined
     body = _Body(inputs, nodes, outputs)
-    # all loads of an iteration come before its stores, so any result may lie on any input of the same layout
-    candidates = [x for x in b.inputs if x.shape == shape and x.is_contiguous]
+    # all loads of an iteration come before its stores, so any result may lie on any input of the same layout, unless
+    # another input reads the same memory in another order (as in x + x.T)
+    whole = [x for x in b.inputs if x.shape == shape and x.is_contiguous]
+    candidates = [x for x in whole if all(y in whole for y in b.inputs if y.storage is x.storage)]
     results = [b.output(j, next((x for x in candidates if b.can_reuse(x, j)), None)) for j in range(len(outputs))]
     pairs = [(result, x) for result in results for x in candidates]
     loop = merge_axes(shape, [*(_spread(x, shape) for x in b.inputs), *(r.strides for r in results)])

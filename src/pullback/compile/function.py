@@ -168,6 +168,17 @@ class Function:
                     self._programs[key] = Program(self.inputs, roots[:n], new_values, self.backend)
         return self._programs[key]
 
+    def profile(self, *args: Any, repeats: int = 20) -> Any:
+        """Run once with `args`, then time each step of the native plan by itself; print the result to read it.
+
+        The steps run again on the buffers of the call: updates that overwrite shared variables in place are applied
+        `repeats` times more, so profile a copy of anything that matters.
+        """
+        from .profile import profile_plan
+
+        self(*args)
+        return profile_plan(self.program.latest_plan(), repeats)
+
     def _filter(self, i: int, value: Any) -> np.ndarray:
         try:
             return self.inputs[i].type.filter(value)

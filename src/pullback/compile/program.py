@@ -77,6 +77,11 @@ class Program:
                     self._plans.popitem(last=False)
                 self._workspaces.append(workspace)
 
+    def latest_plan(self):
+        """The plan that ran last."""
+        with self._lock:
+            return next(reversed(self._plans.values()))[-1]
+
     def _plan(self, shapes: Sequence[tuple[int, ...]]):
         from .plan import Plan
         from .planner import Planner

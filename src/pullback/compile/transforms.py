@@ -99,10 +99,10 @@ class Traced:
 def jit(f: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a plain function of arrays.
 
-    `f` is called once with symbolic arrays for each new combination of container structure, dtypes and shapes, and what
-    it computes is compiled. It may use pullback's functions, operators and NumPy's functions; Python control flow on
-    *values* is not possible (pb.where, pb.ifelse, pb.scan). Arguments and results may be nested dicts, lists, tuples and
-    named tuples of arrays and numbers.
+    `f` is called once with symbolic arrays for each new combination of container structure, dtypes and shapes, and
+    what it computes is compiled. It may use pullback's functions, operators and NumPy's functions; Python control flow
+    on *values* is not possible (pb.where, pb.ifelse, pb.scan). Arguments and results may be nested dicts, lists, tuples
+    and named tuples of arrays and numbers.
 
     Example:
         >>> import numpy as np, pullback as pb

@@ -42,7 +42,7 @@ def tile(
     for r in range(r_count):
         pa = a + r * a_r
         pb = b + r * b_r
-        for k in range(k_count):
+        for _ in range(k_count):
             for j in unroll(NV):
                 if RAGGED != 0:
                     row[j] = ld(pb + j * VL, n - j * VL)

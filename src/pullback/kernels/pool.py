@@ -58,7 +58,7 @@ def scatter_apart(
     height: i64, width: i64, channels: i64, y_height: i64, y_width: i64, taps_h: i64, taps_w: i64,
     stride_h: i64, stride_w: i64, step_h: i64, step_w: i64, top: i64, left: i64, lo: i64, hi: i64,
 ):  # fmt: skip
-    """dx = g where `index` says, else 0, for windows that don't overlap (stride >= size, no dilation); lo, hi: images."""
+    """dx = g where `index` says, else 0, for windows that don't overlap (stride >= size, undilated); lo, hi: images."""
     for n in range(lo, hi):
         image = dx + n * height * width * channels
         for h in range(height):

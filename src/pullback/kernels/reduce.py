@@ -79,7 +79,7 @@ def reduce_rows(x: ptr(T), out: ptr(T), length: i64, blocks: i64, OP: i64, lo: i
 def reduce_columns(
     x: ptr(T), out: ptr(T), length: i64, inner: i64, blocks: i64, strips: i64, OP: i64, lo: i64, hi: i64
 ):
-    """out[outer, block, inner]: block q of `length` of x[outer, length, inner] reduced; lo, hi: (outer, block, strip)."""
+    """out[outer, block, inner]: block q of x[outer, length, inner] reduced; lo, hi: units (outer, block, strip)."""
     for u in range(lo, hi):
         s = u % strips
         q = u // strips % blocks

@@ -47,7 +47,8 @@ class Geometry:
 
     @property
     def work(self) -> int:
-        return self.images * self.y_height * self.y_width * self.rows * self.columns * self.into * self.out * self.groups
+        pixels = self.images * self.y_height * self.y_width
+        return pixels * self.rows * self.columns * self.into * self.out * self.groups
 
     def adjoint(self) -> "Geometry":
         """The convolution of the output's gradient (stride 1) with turned filters that gives the images' gradient."""
@@ -150,7 +151,8 @@ def backward(b: Binding, g: Geometry, grad: Buffer, w: Buffer, dx: Buffer) -> No
         launch_gemm(b, grad.reshaped((pixels, g.out)), turned, dx.reshaped((pixels, g.into)))
         return
     adjoint = g.adjoint()
-    if g.stride == (1, 1) and min(*adjoint.before, *adjoint.after) >= 0:
+    turnable = g.stride == (1, 1) and min(*adjoint.before, *adjoint.after) >= 0
+    if turnable and (g.groups > 1 or lane_work(adjoint) <= window_work(g)):
         turned = b.scratch((g.rows, g.columns, g.out, g.groups * g.into), w.dtype)
         places = g.rows * g.columns
         b.launch(
@@ -169,6 +171,18 @@ def backward(b: Binding, g: Geometry, grad: Buffer, w: Buffer, dx: Buffer) -> No
         g.rows, g.columns, *g.stride, *g.dilation, *g.before,
         n=g.images, chunks=b.chunks(g.images, windows.size),
     )  # fmt: skip
+
+
+def lane_work(g: Geometry) -> int:
+    """Multiply-adds of a direct convolution, idle lanes of the last panel included."""
+    lanes = gemm.panel_width("float32")
+    return g.images * g.y_height * g.y_width * g.rows * g.columns * g.into * -(-g.out // lanes) * lanes
+
+
+def window_work(g: Geometry) -> int:
+    """The same of the product whose rows are windows, and of adding them up (which moves some 4 times as much)."""
+    lanes, taps = gemm.panel_width("float32"), g.rows * g.columns * g.into
+    return g.images * g.y_height * g.y_width * (g.out * -(-taps // lanes) * lanes + 4 * taps)
 
 
 @dataclass(frozen=True)

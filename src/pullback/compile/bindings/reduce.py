@@ -38,7 +38,8 @@ def reduce(b: Binding, x: Buffer, axes: set[int], out: Buffer, kind: int) -> Non
     groups = merged(x.shape, axes)
     while sum(reduced for _, reduced in groups) > 1:  # the last reduced group first, into scratch
         last = max(i for i, (_, reduced) in enumerate(groups) if reduced)
-        outer, length, inner = prod(n for n, _ in groups[:last]), groups[last][0], prod(n for n, _ in groups[last + 1 :])
+        outer, length = prod(n for n, _ in groups[:last]), groups[last][0]
+        inner = prod(n for n, _ in groups[last + 1 :])
         partial = b.scratch((outer, inner), x.dtype)
         _reduce_one(b, x, outer, length, inner, partial, kind)
         x = partial

@@ -47,12 +47,12 @@ def _parse(spec: str, arrays: Sequence[Variable]) -> tuple[list[Labels], Labels]
     every = [label for labels in inputs for label in labels]
     broadcast = sorted({label for label in every if isinstance(label, int)})
     if arrow:
+        if broadcast and "..." not in right:
+            raise ArgumentError(f"einsum: in {spec!r} the output must have the ellipsis that an operand has")
         output = _labels(right, len(right.replace("...", "")) + len(broadcast), spec, "the output")
         unknown = [label for label in output if label not in every]
         if unknown or len(set(output)) < len(output):
             raise ArgumentError(f"einsum: in {spec!r} the output's labels must be distinct labels of the operands")
-        if broadcast and "..." not in right:
-            raise ArgumentError(f"einsum: in {spec!r} the output must have the ellipsis that an operand has")
     else:
         output = broadcast + sorted(label for label in set(every) - set(broadcast) if every.count(label) == 1)
     return inputs, output

@@ -175,9 +175,7 @@ class Embedding(Op):
         return [(*shapes[1], *shapes[0][1:])]
 
 
-def embedding(
-    table: Any, idx: Any, padding_idx: int | None = None, scale_grad_by_freq: bool = False
-) -> Variable:
+def embedding(table: Any, idx: Any, padding_idx: int | None = None, scale_grad_by_freq: bool = False) -> Variable:
     """`table[idx]`: rows looked up by number.
 
     Args:

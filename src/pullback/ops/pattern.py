@@ -124,7 +124,7 @@ class Pattern:
                     return out_of_range(what, int(wrong.flat[0]), axis, shape)
                 arrays.append(index.shape)
         shapes = " and ".join(map(str, arrays))
-        return ShapeError(f"{what}: index arrays of shapes {shapes} don't broadcast together ({error})")
+        return ShapeError(f"{what}: arrays of shapes {shapes} don't broadcast together ({error})")
 
     def __str__(self) -> str:
         names = {None: "None", Ellipsis: "...", INTEGER: "?", ARRAY: "array"}

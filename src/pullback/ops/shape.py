@@ -32,7 +32,7 @@ def normalize_axes(axes: Any, ndim: int, what: str) -> tuple[int, ...]:
     """One axis or several, counted from the front, without repeats; None means all."""
     if axes is None:
         return tuple(range(ndim))
-    given = [axes] if isinstance(axes, (int, np.integer)) else list(axes)
+    given = list(axes) if isinstance(axes, (tuple, list, range)) else [axes]
     normal = tuple(normalize_axis(a, ndim, what) for a in given)
     if len(set(normal)) != len(normal):
         raise ArgumentError(f"{what}: axes {tuple(given)} name one axis twice")

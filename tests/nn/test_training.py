@@ -1,4 +1,5 @@
-"""`compile`, `train_on_batch`, `fit`, `evaluate`, `predict`: against a loop in NumPy, seeds, partial batches, resuming."""
+"""`compile`, `train_on_batch`, `fit`, `evaluate`, `predict`: against a loop in NumPy, seeds, partial batches,
+resuming."""
 
 import os
 import re
@@ -224,7 +225,8 @@ def test_a_custom_loop(digits):
 
 
 def test_a_run_that_stops_anywhere_goes_on_as_if_it_never_had(digits, tmp_path):
-    """Saved in the middle of an epoch, loaded, resumed: the same parameters, optimizer state and history, bit for bit."""
+    """Saved in the middle of an epoch, loaded, resumed: the same parameters, optimizer state and history, bit for
+    bit."""
     X, y = digits
     options = dict(epochs=4, batch_size=12, validation_split=0.2, verbose=False)
     whole = classifier(dropout=0.2, optimizer=nn.Adam(0.01))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, DTypeError, FormatError, UnknownNameError, nearest
-from .table import Column, Table
+from .table import Column, Table, text_of
 
 MOST_LEVELS = 50  # of a category that get a column of their own; the rest share one
 DAYS = {"year": 365.2425, "week": 7.0}
@@ -169,10 +169,10 @@ class TargetEncoder:
                     f"the target {column.name!r} has {len(distinct)} different values in {len(values)} rows: "
                     "too many for classes"
                 )
-            return TargetEncoder(column.name, task, tuple(_label(v) for v in distinct))
+            return TargetEncoder(column.name, task, tuple(text_of(v) for v in distinct))
         if column.kind == "category":
             raise ArgumentError(
-                f"the target {column.name!r} holds text such as {distinct[0]!r}; regression needs numbers"
+                f"the target {column.name!r} holds text such as {str(distinct[0])!r}; regression needs numbers"
             )
         return TargetEncoder(column.name, task, mean=float(values.mean()), scale=float(values.std()))
 
@@ -182,7 +182,7 @@ class TargetEncoder:
             return ((column.values - self.mean) / self.scale).astype(np.float32)[:, None]
         number = {name: i for i, name in enumerate(self.classes)}
         try:
-            return np.array([number[_label(v)] for v in column.values], np.int64)
+            return np.array([number[text_of(v)] for v in column.values], np.int64)
         except KeyError as error:
             raise UnknownNameError(
                 f"the target {self.name!r} has the value {error.args[0]!r}, which was no class in training"
@@ -204,9 +204,3 @@ class TargetEncoder:
             return TargetEncoder(**{**data, "classes": tuple(data["classes"])})
         except (KeyError, TypeError) as error:
             raise FormatError(f"not the description of a target: {error!r}") from None
-
-
-def _label(value: Any) -> str:
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        value = int(value)
-    return str(value)

@@ -145,13 +145,13 @@ def _column(name: str, cells: list[Any], kind: str | None) -> Column:
         if kind or (given and given == sum(p is not None for p in parsed)):
             return Column(name, candidate, np.array([math.nan if p is None else p for p in parsed], np.float64))
     texts = np.empty(len(values), object)
-    texts[:] = [None if v is None else _text(v) for v in values]
+    texts[:] = [None if v is None else text_of(v) for v in values]
     return Column(name, "category", texts)
 
 
 def _plain(cell: Any) -> Any:
     """A cell without its outer blanks, or None if it is missing."""
-    if cell is None or bool(cell != cell):  # NaN and NaT differ from themselves
+    if cell is None or type(cell).__name__ == "NAType" or cell != cell:  # NaN and NaT differ from themselves
         return None
     if isinstance(cell, str):
         cell = cell.strip()
@@ -185,7 +185,7 @@ def _date(value: Any) -> float | None:
     return value.toordinal() - datetime(1970, 1, 1).toordinal() + hours
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     """The text of a category; a whole number reads the same whether it came as 3, 3.0 or "3"."""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)

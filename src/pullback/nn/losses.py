@@ -55,6 +55,10 @@ class Loss(Configuration):
         """Refuse values that no target may have."""
         refuse_non_finite("y", target)
 
+    def example(self, output: Spec, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Random targets, for checks of gradients without data."""
+        return rng.uniform(0.1, 0.9, (count, *output.shape))
+
 
 def like_output(output: Spec, target: np.ndarray) -> TensorType:
     """Targets of the output's shape; the last axis may be left out if it has length 1."""
@@ -139,6 +143,9 @@ class CrossEntropy(Loss):
                 + (": y.astype('int64')" if target.dtype.kind == "f" else "")
             )
         return TensorType("int64", (None, *output.shape[:-1]))
+
+    def example(self, output, count, rng):
+        return rng.integers(0, output.shape[-1], (count, *output.shape[:-1]))
 
     def check(self, output, target):
         if target.ndim == len(output.shape) + 1:

@@ -30,6 +30,7 @@ from .optimizers import Optimizer
 from .recipe import Recipe, Totals, evaluation_function, input_variable, make_recipe, training_function
 
 if TYPE_CHECKING:
+    from ..testing import Report
     from .fitting import Training
 
 PREDICT_BATCH = 256
@@ -355,6 +356,30 @@ class Network:
             parts.append(self._predict(*converted(tuple(a[start : start + batch_size] for a in inputs), specs)))
         results = parts[0] if len(parts) == 1 else [np.concatenate(arrays) for arrays in zip(*parts)]
         return results[0] if len(results) == 1 else results
+
+    def check_gradients(
+        self, X: Any = None, y: Any = None, *, samples: int = 4, points: int = 2, seed: int = 0
+    ) -> "Report":
+        """Prove the gradient of the cost with respect to every parameter and input against extrapolated differences, in
+        float64, with layers as in training, at points within about a thousandth of the parameters' values.
+
+        Args:
+            X, y: data from which batches are drawn; random numbers unless given. Of a network that isn't compiled the
+                outputs are differentiated, and y isn't needed.
+            samples: rows per batch. With more of them a kink (of relu, max, ...) is more often within reach of the
+                differences; such draws are redrawn and counted.
+            points: how many batches are tried.
+            seed: of the draws.
+
+        Returns:
+            A Report with the error of each parameter by |v.g - FD| / max(|v.g|, |FD|, 1e-3 |v||g|).
+
+        Raises:
+            CheckError: an error above 1e-6; its `report` has the rest.
+        """
+        from .checking import check_gradients
+
+        return check_gradients(self, X, y, samples, points, seed)
 
     # --- telling and keeping ------------------------------------------------------------------------------------------
     def summary(self, file: Any = None) -> None:

@@ -1,0 +1,124 @@
+"""The gradient of a whole network held against differences, parameter by parameter, in float64."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..compile import function
+from ..errors import ArgumentError
+from ..graph import TensorType, Variable, clone_replace
+from ..testing import CheckError, Mistake, Report
+from ..testing.diagnose import diagnose
+from ..testing.differences import random_direction, signed
+from ..testing.proof import TRIES, error_along, smooth_slope
+from ..testing.subject import GraphSubject
+from .arrays import Arrays, about, check_samples, converted, input_arrays, target_arrays
+from .recipe import cost_and_sums, symbols
+
+if TYPE_CHECKING:
+    from .network import Network
+
+LIMIT = 1e-6
+JITTER = 1e-3  # biases of exactly 0, as they are made, would put every blank pixel on the kink of relu
+
+
+class CompiledSubject(GraphSubject):
+    """A graph and its gradient as they really run: compiled, on the backend in use."""
+
+    def __init__(self, inputs: list[Variable], outputs: list[Variable]) -> None:
+        super().__init__(inputs, outputs)
+        options = {"no_default_updates": True, "on_unused_input": "ignore"}  # the same random draws at each call
+        self.run = function(self.inputs, self.outputs, name="value", **options)
+        self.run_back = function([*self.inputs, *self.cotangents], self.formulas, name="gradient", **options)
+
+    def value(self, arrays: Arrays) -> list[np.ndarray]:
+        return self.run(*arrays)
+
+    def pull(self, arrays: Arrays, cotangents: Arrays) -> list[np.ndarray | None]:
+        found = iter(self.run_back(*arrays, *cotangents))
+        return [next(found) if answer == "formula" else None for answer in self.answers]
+
+
+def check_gradients(network: "Network", X: Any, y: Any, samples: int, points: int, seed: int) -> Report:
+    """See `Network.check_gradients`."""
+    wide = network.astype("float64")
+    rng = np.random.default_rng(seed)
+    with about("check_gradients"):
+        inputs, targets, outputs, data = _expressions(wide, X, y, rng)
+    parameters = wide.trainable
+    moved = [Variable(v.type, name=v.name) for v in parameters]
+    outputs = clone_replace(outputs, dict(zip(parameters, moved)))
+    subject = CompiledSubject([*moved, *inputs, *targets], outputs)
+    values = [v.get_value() for v in parameters]
+
+    def draw() -> list[np.ndarray]:
+        rows = rng.choice(len(data[0]), min(samples, len(data[0])), replace=False)
+        return [*(v + JITTER * rng.normal(size=v.shape) for v in values), *(a[rows] for a in data)]
+
+    # pixels of real images are often equal, so that max-pooling ties: data is moved only where it is random
+    checked = len(moved) + (sum(v.type.is_float for v in inputs) if X is None else 0)
+    report = Report(network.name or "network", list(subject.names[:checked]), list(subject.answers[:checked]))
+    for i in range(checked):
+        for _ in range(points):
+            _check_input(subject, i, draw, rng, report)
+    if not report.right:
+        raise CheckError(report)
+    return report
+
+
+def _check_input(
+    subject: CompiledSubject, i: int, draw: Callable[[], list[np.ndarray]], rng: np.random.Generator, report: Report
+) -> None:
+    """Note the error of one input's gradient at a point where the function is smooth along a random direction."""
+    for _ in range(TRIES):
+        report.draws += 1
+        arrays = draw()
+        cotangents = [signed(rng, a.shape) for a in subject.value(arrays)]
+        direction = [random_direction(rng, a) if j == i else None for j, a in enumerate(arrays)]
+        there = smooth_slope(subject, arrays, cotangents, direction)
+        if there is not None:
+            break
+        report.redraws += 1
+    else:
+        report.mistakes.append(Mistake("not smooth", f"differences converge at none of {TRIES} points", i, 1))
+        return
+    grads = subject.pull(arrays, cotangents)
+    error = error_along(there, cotangents, [grads[i]], [direction[i]])
+    report.note_error(1, i, error)
+    if not error <= LIMIT:
+        report.mistakes.append(diagnose(subject, arrays, cotangents, grads, [i], 1, error))
+
+
+def _expressions(
+    network: "Network", X: Any, y: Any, rng: np.random.Generator
+) -> tuple[list[Variable], list[Variable], list[Variable], Arrays]:
+    """Symbolic inputs and targets, what is differentiated (the cost, or without a recipe the outputs), and rows to draw
+    from."""
+    data = _random_inputs(network, rng) if X is None else input_arrays(network, X)
+    data = converted(data, [node.output for node in network.inputs])
+    context = network.context(training=True)
+    if network.recipe is None:
+        inputs, _ = symbols(network, [])
+        results = network(*inputs, context=context)
+        return inputs, [], results if isinstance(results, list) else [results], data
+    if y is None:
+        pairs = zip(network.recipe.losses, network.outputs)
+        y = [loss.example(node.output, len(data[0]), rng) for loss, node in pairs]
+        y = y[0] if len(y) == 1 else y
+    wanted, types = target_arrays(network, network.recipe, y)
+    check_samples(network, network.recipe, data, wanted)
+    inputs, targets = symbols(network, types)
+    cost, _ = cost_and_sums(network, network.recipe, inputs, targets, context)
+    return inputs, targets, [cost], (*data, *converted(wanted, types))
+
+
+def _random_inputs(network: "Network", rng: np.random.Generator, count: int = 64) -> Arrays:
+    """Normal numbers for every input."""
+    arrays = []
+    for node in network.inputs:
+        spec: TensorType | Any = node.output
+        if None in spec.shape or not spec.dtype.startswith("float"):
+            raise ArgumentError(f"{node} takes {spec.dtype} of shape {spec}: random numbers don't suit it, so give X")
+        arrays.append(rng.normal(size=(count, *spec.shape)))
+    return tuple(arrays)

@@ -73,8 +73,10 @@ sqrt = define(
 
 
 def _power_grad(g: Variable, out: Variable, x: Variable, y: Variable) -> list:
-    # x^0 is identically 1, and 0^y is identically 0 for y near any positive y: both derivatives are 0 there
-    base = where(equal(y, 0), zeros_like(x), multiply(y, power(x, subtract(y, 1))))
+    # x^0 is identically 1, and 0^y is identically 0 for y near any positive y: both derivatives are 0 there. At y = 0
+    # the factor y sees to that, unless x^-1 is infinite or NaN; the product stays, since its own slope in y is 1 / x.
+    lost = logical_and(equal(y, 0), logical_not(greater(abs(x), 0)))
+    base = multiply(y, power(where(lost, 1, x), subtract(y, 1)))
     exponent = where(equal(x, 0), zeros_like(y), multiply(out, _log(cast(x, out.dtype))))
     return [strong_mul(g, base), strong_mul(g, exponent)]
 

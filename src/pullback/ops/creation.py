@@ -168,9 +168,11 @@ class Arange(Op):
         return [[True], [False], [True]]
 
     def infer_shape(self, node, shapes, values):
-        if any(v is None for v in values):
+        if any(v is None for v in values) or values[2] == 0:
             return None
         start, stop, step = values
+        if TensorType(self.dtype).is_discrete:
+            return [(len(range(int(start), int(stop), int(step))),)]
         return [(max(0, int(np.ceil((stop - start) / step))),)]
 
 

@@ -99,7 +99,7 @@ REFUSED = [
     ("callee(x, 1, M=n)", 1, "the keyword argument M of callee must be a compile-time constant"),
     ("callee(x, x[0], 1)", 1, "argument n of callee is i64, but gets f32"),
     ("callee(n, 1, 1)", 1, "argument x of callee is a ptr(f32), but gets i64"),
-    ("refused(x, y, k, m, n, 0, 1)", 1, "the name 'refused' isn't defined"),
+    ("refused(x, y, k, m, n, 0, 1)", 1, "refused is a function"),
     ("y[0] = sqrt(x[0], x[1])", 1, "sqrt takes 1 argument, 2 were given"),
     ("y[0] = sqrt(n)", 1, "sqrt takes a float, not i64"),
     ("y[0] = fma(1.0, 2.0, 3.0)", 1, "at least one of them not a literal"),
@@ -205,6 +205,30 @@ def test_specialise_checks_names_and_values():
     ]:
         with pytest.raises(KernelError, match=message):
             callee.specialise(**bindings)
+
+
+@kernel
+def ping(x: ptr(f32), n: i64):
+    pong(x, n - 1)
+
+
+@kernel
+def pong(x: ptr(f32), n: i64):
+    ping(x, n - 1)
+
+
+@kernel
+def again(x: ptr(f32), lo: i64, hi: i64):
+    again(x, lo, hi - 1)
+
+
+def test_recursion_is_refused():
+    with pytest.raises(KernelError, match="again calls itself: recursion isn't part"):
+        ir(again)
+
+
+def test_keys_of_kernels_that_call_each_other_have_an_end():
+    assert ping.key != pong.key
 
 
 def test_a_missing_return_is_found():

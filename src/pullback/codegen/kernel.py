@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import sys
 import textwrap
+import threading
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from .types import SCALARS, Pointer, Scalar, T, TypeParameter, f32, f64, ptr
 
 if TYPE_CHECKING:
     from .source import Source
+
+_keys_lock = threading.RLock()
+_keys_in_progress: set["Kernel"] = set()
 
 RANGE_PARAMETERS = ("lo", "hi", "tid")
 
@@ -107,11 +111,14 @@ class Kernel:
     @functools.cached_property
     def callees(self) -> dict[str, "Kernel"]:
         """Every kernel and helper that can be reached from this one, itself included, by key."""
-        found = {self.key: self}
-        for _, value in self.referenced():
-            value = value.kernel if isinstance(value, KernelInstance) else value
-            if isinstance(value, Kernel) and value.key not in found:
-                found |= value.callees
+        found, todo = {}, [self]
+        while todo:
+            one = todo.pop()
+            if one.key not in found:
+                found[one.key] = one
+                values = (value for _, value in one.referenced())
+                kernels = (v.kernel if isinstance(v, KernelInstance) else v for v in values)
+                todo += [k for k in kernels if isinstance(k, Kernel)]
         return found
 
     @functools.cached_property
@@ -119,7 +126,14 @@ class Kernel:
         """Hash of all that the object code depends on, the types bound later apart; made without the source text."""
         code = self.function.__code__
         constants = [c for c in code.co_consts if c is not self.function.__doc__]
-        outer = [(name, _content(value)) for name, value in self.referenced()]
+        with _keys_lock:
+            if self in _keys_in_progress:
+                return f"recursive {self.name}"  # the compiler will refuse it
+            _keys_in_progress.add(self)
+            try:
+                outer = [(name, _content(value)) for name, value in self.referenced()]
+            finally:
+                _keys_in_progress.remove(self)
         content = (
             sys.implementation.cache_tag, self.name, code.co_code.hex(), constants, code.co_names, code.co_varnames,
             self.parameters, self.returns, self.inline, self.inplace, self.reassoc, self.strict, outer,

@@ -16,6 +16,12 @@ FILE = "manifest.json"
 FLOAT32 = {"rtol": 2e-5, "atol": 5e-6}
 WIDER = {"tf.BlockLSTM": 2e-5, "tf.BlockLSTMV2": 2e-5}  # atol in float32
 
+# Gradients that PyTorch 2.13 computes from a constant rounded to float32, and how far off that puts them in float64.
+PEER_FAULTS = {
+    "celu": 1e-6,  # derivatives.yaml: 1.0 / alpha.toFloat()
+    "hardsigmoid": 1e-7,  # the kernel's one_sixth is 1.0f / 6.0f
+}
+
 
 class Golden:
     """A folder of golden vectors.
@@ -76,7 +82,8 @@ def run_vectors(case: dict[str, Any], arrays: dict[str, dict[str, np.ndarray]], 
     for (name, want), found in zip(arrays["grads"].items(), results[len(names) :]):
         if found.dtype != inputs[name].dtype:
             raise Mismatch(f"the gradient of {name} is {found.dtype}, the input is {inputs[name].dtype}")
-        compare(f"gradient of {name}", found, want, **tolerance)
+        rtol = max(tolerance["rtol"], PEER_FAULTS.get(case["op"], 0.0))
+        compare(f"gradient of {name}", found, want, rtol, tolerance["atol"])
 
 
 def sum_of(upstream: dict[pb.Variable, pb.Variable]) -> pb.Variable:

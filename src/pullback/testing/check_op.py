@@ -23,9 +23,9 @@ from ..ops.elementwise import cast, sum_to
 from .audit import audit, check_rule, difference, relaid, same
 from .differences import Arrays, complex_step, flat, norm, random_direction, relative_error, signed
 from .entry import Entry, entry_of
-from .proof import error_along, prove, smooth_slope
-from .report import CheckError, Mistake, Report, Wrong
-from .subject import GraphSubject
+from .proof import prove, prove_at_ties
+from .report import Mistake, Report, Wrong
+from .subject import GraphSubject, Masked
 
 REFUSALS = {
     "disconnected": DisconnectedInputError,
@@ -70,10 +70,7 @@ def check_op(op: Entry | Callable[..., Any], *inputs: Any, seed: int = 0, **opti
         True
     """
     entry = op if isinstance(op, Entry) else entry_of(op, inputs, **options)
-    report = examine(entry, seed)
-    if not report.right:
-        raise CheckError(report)
-    return report
+    return examine(entry, seed).raise_if_wrong()
 
 
 def examine(entry: Entry, seed: int = 0) -> Report:
@@ -312,24 +309,7 @@ class Examination:
         subject = self.subject()
         for _ in range(20 if self.thorough else 6):
             arrays = [np.round(a) if i.dtype == "float" else a for a, i in zip(self.draw(), self.entry.inputs)]
-            cotangents = [signed(self.rng, y.shape) for y in subject.value(arrays)]
-            a, b = signed(self.rng, (2,))
-            direction = [a + b * np.sin(x) if i.dtype == "float" else None for x, i in zip(arrays, self.entry.inputs)]
-            there = smooth_slope(subject, arrays, cotangents, direction)
-            self.report.draws += 1
-            if there is None:
-                self.report.redraws += 1
-                continue
-            pulled = subject.pull(arrays, cotangents)
-            moved = [i for i, g in enumerate(pulled) if g is not None]
-            error = error_along(there, cotangents, [pulled[i] for i in moved], [direction[i] for i in moved])
-            if error > self.entry.limits[0]:
-                predicted = sum(float(np.vdot(pulled[i], direction[i])) for i in moved)
-                message = (
-                    f"where values are equal the gradient is no subgradient: along a direction that keeps them equal "
-                    f"it predicts {predicted:.6g}, differences give {there.along(flat(cotangents)):.6g}"
-                )
-                raise Wrong(Mistake("tie", message, order=1, error=error, at=tuple(arrays)))
+            prove_at_ties(subject, arrays, self.rng, self.report, self.entry.limits[0])
 
     def strong_zero(self) -> None:
         """Law 3: a zero cotangent gives zero, whatever the local derivative is."""
@@ -467,17 +447,6 @@ class Examination:
             if gap > BACKEND_LIMIT[dtype]:
                 message = f"{where}output {o} of the native backend ({dtype}) is off by {gap:.1e}: {a} instead of {b}"
                 raise Wrong(Mistake("native", message))
-
-
-class Masked:
-    """A subject some of whose inputs are left out of the proof."""
-
-    def __init__(self, subject: GraphSubject, skipped: set[int]) -> None:
-        self._subject = subject
-        self.names = subject.names
-        self.answers = ["skipped" if i in skipped else a for i, a in enumerate(subject.answers)]
-        self.value, self.pull = subject.value, subject.pull
-        self.decisions, self.derivative = subject.decisions, subject.derivative
 
 
 class ComplexValue:

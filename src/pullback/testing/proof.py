@@ -1,6 +1,6 @@
 """A pullback held against differences at points where the function is smooth."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -32,6 +32,7 @@ def prove(
     limit: float = 1e-6,
     points: int = 1,
     own: int | None = None,
+    tries: int = TRIES,
 ) -> None:
     """Measure the error of every input's gradient at `points` smooth points and note it in the report.
 
@@ -42,7 +43,7 @@ def prove(
         Wrong: an error above `limit`, a non-finite gradient, a wrong shape, or no smooth point.
     """
     for _ in range(points):
-        for _ in range(TRIES):
+        for _ in range(tries):
             report.draws += 1
             arrays = draw()
             cotangents = [signed(rng, y.shape) for y in subject.value(arrays)]
@@ -53,7 +54,7 @@ def prove(
             raise Wrong(
                 Mistake(
                     "not smooth",
-                    f"differences converge at none of {TRIES} points: the value jumps, or it is computed in less than "
+                    f"differences converge at none of {tries} points: the value jumps, or it is computed in less than "
                     "float64 precision, or it is random",
                     order=order,
                     at=tuple(arrays),
@@ -93,12 +94,41 @@ def _prove_at(
     return True
 
 
+def prove_at_ties(
+    subject: Subject, arrays: Arrays, rng: np.random.Generator, report: Report, limit: float = 1e-6
+) -> None:
+    """At a point where values are equal, move equal ones together: along such a direction the function is smooth, and
+    any legal subgradient agrees with its slope.
+
+    Raises:
+        Wrong: the gradient is none.
+    """
+    report.draws += 1
+    cotangents = [signed(rng, y.shape) for y in subject.value(arrays)]
+    pulled = subject.pull(arrays, cotangents)
+    moved = [i for i, g in enumerate(pulled) if g is not None and g.size]
+    a, b = signed(rng, (2,))
+    direction = [a + b * np.sin(x) if i in moved else None for i, x in enumerate(arrays)]
+    there = smooth_slope(subject, arrays, cotangents, direction)
+    if there is None:
+        report.redraws += 1
+        return
+    error = error_along(there, cotangents, [pulled[i] for i in moved], [direction[i] for i in moved])
+    if error > limit:
+        predicted = sum(float(np.vdot(pulled[i], direction[i])) for i in moved)
+        message = (
+            "where values are equal the gradient is no subgradient: along a direction that keeps them equal it "
+            f"predicts {predicted:.6g}, differences give {there.along(flat(cotangents)):.6g}"
+        )
+        raise Wrong(Mistake("tie", message, order=1, error=error, at=tuple(arrays)))
+
+
 def checked_grads(subject: Subject, arrays: Arrays, cotangents: Arrays, order: int) -> list[np.ndarray | None]:
     """The gradients, with zeros for what is claimed to be disconnected; None where no formula is claimed."""
     grads: list[np.ndarray | None] = []
     for i, (g, x, answer) in enumerate(zip(subject.pull(arrays, cotangents), arrays, subject.answers, strict=True)):
-        if answer == "disconnected":
-            g = np.zeros(x.shape)
+        if answer in ("disconnected", "skipped"):
+            g = np.zeros(x.shape) if answer == "disconnected" else None
         if g is not None and g.shape != x.shape:
             raise Wrong(shape_mistake(g, x, i, order, [c.shape for c in cotangents], arrays))
         grads.append(g)
@@ -106,7 +136,7 @@ def checked_grads(subject: Subject, arrays: Arrays, cotangents: Arrays, order: i
 
 
 def shape_mistake(
-    g: np.ndarray, x: np.ndarray, i: int, order: int, output_shapes: list[tuple[int, ...]], at: Arrays
+    g: np.ndarray, x: np.ndarray, i: int, order: int, output_shapes: Sequence[tuple[int, ...]], at: Arrays
 ) -> Mistake:
     """A gradient whose shape isn't its input's."""
     kind = "shape"

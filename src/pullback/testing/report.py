@@ -6,6 +6,8 @@ import numpy as np
 
 from ..errors import PullbackError
 
+READABLE = 12  # elements of an example that is worth printing
+
 
 @dataclass(frozen=True)
 class Mistake:
@@ -33,6 +35,17 @@ class Mistake:
     error: float | None = None
     at: tuple[np.ndarray, ...] = field(default=(), repr=False)
 
+    def explained(self) -> list[str]:
+        """The mistake in a few lines, with the smallest input that shows it if that can be read."""
+        order = {0: "", 1: "", 2: "second order, "}.get(self.order, f"order {self.order}, ")
+        lines = [f"{order}{self.kind}: {self.message}"]
+        if self.element is not None:
+            index = ", ".join(map(str, self.element))
+            lines.append(f"worst at [{index}]: expected {self.expected:.8g}, found {self.found:.8g}")
+        if self.at and sum(a.size for a in self.at) <= READABLE:
+            lines.append("seen at " + ", ".join(str(np.round(a, 4).tolist()) for a in self.at))
+        return lines
+
     def __str__(self) -> str:
         place = f"input {self.input}, " if self.input is not None else ""
         order = {0: "", 1: "first order, ", 2: "second order, "}.get(self.order, f"order {self.order}, ")
@@ -57,6 +70,7 @@ class Report:
         native: the largest relative difference between the two backends.
         draws, redraws: points tried, and those among them that were given up because a kink lay within the step.
         mistakes: what is wrong; empty if all is right.
+        remarks: what could not be checked, and why.
     """
 
     name: str
@@ -68,6 +82,7 @@ class Report:
     draws: int = 0
     redraws: int = 0
     mistakes: list[Mistake] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     @property
     def right(self) -> bool:
@@ -82,18 +97,36 @@ class Report:
         row.extend([None] * (i + 1 - len(row)))
         row[i] = error if row[i] is None else max(row[i], error)
 
+    def raise_if_wrong(self) -> "Report":
+        """Raise a CheckError if anything is wrong; this report otherwise."""
+        if not self.right:
+            raise CheckError(self)
+        return self
+
     def __str__(self) -> str:
         lines = [f"{self.name}: {'right' if self.right else 'WRONG'}"]
+        width = max(map(len, self.inputs), default=0)
         for i, (name, answer) in enumerate(zip(self.inputs, self.answers)):
-            measured = [
-                f"order {order}: {row[i]:.1e}"
-                for order, row in sorted(self.errors.items())
-                if i < len(row) and row[i] is not None
-            ]
-            lines.append(f"  {name}: {answer}" + (f" ({', '.join(measured)})" if measured else ""))
-        lines += [f"  mistake: {m}" for m in self.mistakes]
-        lines.append(f"  {self.draws} draws, {self.redraws} redrawn because of a kink")
+            lines.append(f"  {name:{width}}  {self._verdict(i, answer)}")
+            for mistake in (m for m in self.mistakes if m.input == i):
+                lines += [f"  {'':{width}}  {line}" for line in mistake.explained()]
+        for mistake in (m for m in self.mistakes if m.input is None or m.input >= len(self.inputs)):
+            lines += [f"  {line}" for line in mistake.explained()]
+        lines += [f"  {remark}" for remark in self.remarks]
+        lines.append(f"  {self.draws} points, {self.redraws} redrawn because of a kink")
         return "\n".join(lines)
+
+    def _verdict(self, i: int, answer: str) -> str:
+        if any(m.input == i for m in self.mistakes):
+            return "WRONG"
+        words = {1: "first order", 2: "second order", 3: "third order"}
+        measured = [
+            f"{words.get(order, f'order {order}')} {row[i]:.1e}"
+            for order, row in sorted(self.errors.items())
+            if i < len(row) and row[i] is not None
+        ]
+        verdict = "right" if answer == "formula" else answer
+        return f"{verdict}  {', '.join(measured)}" if measured else verdict
 
 
 class CheckError(PullbackError, AssertionError):

@@ -12,7 +12,7 @@ from ..ops.arithmetic import add, multiply
 from ..ops.elementwise import sum_to
 from .differences import Arrays
 
-Answer = str  # "formula", "disconnected", "discrete", "undefined: why", "not implemented: why"
+Answer = str  # "formula", "disconnected", "discrete", "undefined: why", "not implemented: why"; "skipped"
 
 
 class Subject(Protocol):
@@ -116,6 +116,16 @@ class GraphSubject:
 
     def derivative(self) -> "GraphSubject | None":
         return GraphSubject([*self.inputs, *self.cotangents], self.formulas) if self.formulas else None
+
+
+class Masked:
+    """A subject some of whose inputs are left out of the proof."""
+
+    def __init__(self, subject: Subject, skipped: set[int]) -> None:
+        self.names = subject.names
+        self.answers = ["skipped" if i in skipped else a for i, a in enumerate(subject.answers)]
+        self.value, self.pull = subject.value, subject.pull
+        self.decisions, self.derivative = subject.decisions, subject.derivative
 
 
 def describe(answer: Variable) -> Answer:

@@ -4,6 +4,7 @@ from types import ModuleType as _ModuleType
 
 from .activation import *
 from .arithmetic import *
+from .attention import *
 from .conv import *
 from .creation import *
 from .cumulative import *

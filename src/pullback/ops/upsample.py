@@ -219,9 +219,7 @@ def _divided(x: Variable, axis: int, by: int, what: str) -> Any:
     """The length of an axis divided by a number that must divide it."""
     known = x.type.shape[axis]
     if known is not None and known % by:
-        raise ShapeError(
-            f"{what}: the {('batch', 'channels', 'height', 'width')[axis]} {known} isn't a multiple of {by}"
-        )
+        raise ShapeError(f"{what}: {AXES[axis]} {known} must be a multiple of {by}")
     return length(x, axis) // by if known is None else known // by
 
 

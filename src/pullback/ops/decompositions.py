@@ -40,22 +40,25 @@ def is_zero(v: Variable) -> bool:
 
 @dataclass(frozen=True)
 class Refuse(Op):
-    """`x`, unless `bad` holds anywhere: then the gradient that x is part of is undefined, for the reason `why`."""
+    """Matrices x of a gradient, which is undefined, for the reason `why`, where x isn't zero and one of the numbers v
+    that go with it is at most `share` of the largest. Inputs: x (..., m, n), v (..., k), not negative."""
 
     why: str
+    share: float
     view_map = {0: 0}
 
-    def make_node(self, x: Any, bad: Any) -> Apply:
-        x, bad = as_variable(x), as_variable(bad)
-        return Apply(self, [x, bad], [x.type])
+    def make_node(self, x: Any, v: Any) -> Apply:
+        x, v = as_variable(x), as_variable(v)
+        return Apply(self, [x, v], [x.type])
 
-    def perform(self, x, bad):
-        if bad.any():
+    def perform(self, x, v):
+        lost = (v <= self.share * v.max(-1, keepdims=True, initial=0)).any(-1)
+        if (lost & (x != 0).any((-2, -1))).any():
             raise UndefinedGradientError(self.why)
         return x
 
     def grad(self, inputs, output_grads):
-        return [Refuse(self.why)(output_grads[0], inputs[1]), DisconnectedType()()]
+        return [self(output_grads[0], inputs[1]), DisconnectedType()()]
 
     def connection_pattern(self, node):
         return [[True], [False]]
@@ -166,14 +169,12 @@ class QR(MatrixOp):
         gq = add(gq, matmul(index(a, right), mT(gv)))
         m = subtract(matmul(u, mT(gu)), matmul(mT(gq), q))
         inner = add(gq, matmul(q, add(tril(m), mT(tril(m, -1)))))
-        pivots = magnitude(diagonal(u, 0, -2, -1))
-        lowest = multiply(largest(pivots, -1, keepdims=True), np.finfo(a.dtype).eps)
-        dependent = any_of(less_equal(pivots, lowest), -1)
-        bad = logical_and(dependent, any_of(not_equal(inner, 0), (-2, -1)))
-        u = choose(expand_dims(dependent, (-2, -1)), eye_like(u), u)
+        pivots, eps = magnitude(diagonal(u, 0, -2, -1)), float(np.finfo(a.dtype).eps)
+        dependent = any_of(less_equal(pivots, multiply(largest(pivots, -1, keepdims=True), eps)), -1)
+        u = choose(expand_dims(dependent, (-2, -1)), eye_like(u), u)  # refused below, unless nothing depends on it
         ga = concatenate([mT(Solve()(u, mT(inner))), matmul(q, gv)], axis=-1)
         why = "qr: Q and R aren't differentiable where the first columns of the matrix are dependent"
-        return [Refuse(why)(ga, bad)]
+        return [Refuse(why, eps)(ga, pivots)]
 
 
 def qr(a: Any, mode: str = "reduced") -> tuple[Variable, Variable] | Variable:

@@ -9,7 +9,14 @@ from ...ops import linalg
 from ..entry import Entry, Input, Point, real, variants
 
 SQUARE = {"n": (2, 3)}
+NORMS = [
+    dict(), dict(axis=1), dict(ord=1, axis=-1), dict(ord=3, axis=0), dict(ord=1.5, axis=1, keepdims=True),
+    dict(ord=np.inf, axis=1), dict(ord="fro", axis=(2, 0)),
+]  # fmt: skip
 SIDES = dict(empty=("b",), single=("b", "n"))
+MURRAY = ("I. Murray, Differentiation of the Cholesky decomposition (2016)",)
+LIAO = ("H.-J. Liao et al., Differentiable programming tensor networks (2019)",)
+TOWNSEND = ("J. Townsend, Differentiating the singular value decomposition (2016)",)
 
 
 def matrices(axes: str, make: Callable[[np.ndarray], np.ndarray]) -> Input:
@@ -35,13 +42,6 @@ def of(name: str, f: Callable[..., Any], *inputs: Input, **rest: Any) -> Entry:
     return Entry(f"linalg.{name}", f, inputs, **{"sizes": SQUARE, **SIDES, **rest})
 
 
-def determinant_of(rank: int) -> Input:
-    def low_rank(a: np.ndarray) -> np.ndarray:
-        return a[..., :rank] @ np.swapaxes(a, -1, -2)[..., :rank, :]
-
-    return matrices("b 3 3", low_rank)
-
-
 ENTRIES = [
     of("solve", linalg.solve, regular(), real("b n k"), empty=("b", "k"), single=("b", "n", "k")),
     of("solve[vector]", linalg.solve, regular(), real("n")),
@@ -51,28 +51,27 @@ ENTRIES = [
        real("b n 2")),
     of("inv", linalg.inv, regular(), formula="-P^T g P^T"),
     of("det", linalg.det, regular(), formula="g times the cofactors"),
-    of("det[singular]", linalg.det, determinant_of(2), single=("b",)),
-    of("det[rank 1]", linalg.det, determinant_of(1), single=("b",)),
+    of("det[singular]", linalg.det, matrices("b 3 3", lambda a: a[..., :2] @ a[..., :2, :]), single=("b",)),
+    of("det[cofactors]", linalg.Cofactors(), regular(), orders=1),
     of("slogdet", lambda a: linalg.slogdet(a)[1], regular(), formula="g A^-T"),
     of("slogdet[sign]", linalg.slogdet, regular()),
     of("pinv", linalg.pinv, apart("b 4 n"), references=("Golub and Pereyra (1973)",)),
     of("pinv[wide]", linalg.pinv, apart("b n 4")),
-    of("cholesky", linalg.cholesky, definite(), references=("Murray, Differentiation of the Cholesky decomposition (2016)",)),
+    of("cholesky", linalg.cholesky, definite(), references=MURRAY),
     of("cholesky[upper]", lambda a: linalg.cholesky(a, upper=True), definite()),
-    of("qr", linalg.qr, apart("b 4 n"), references=("Liao et al., Differentiable programming tensor networks (2019)",)),
+    of("qr", linalg.qr, apart("b 4 n"), references=LIAO),
     of("qr[square]", linalg.qr, apart("b n n")),
     of("qr[wide]", linalg.qr, apart("b n 4")),
     of("eigh", linalg.eigh, definite()),
     of("eigvalsh", linalg.eigvalsh, definite()),
-    of("svd", linalg.svd, apart("b 4 n"), references=("Townsend, Differentiating the singular value decomposition (2016)",)),
+    of("svd", linalg.svd, apart("b 4 n"), references=TOWNSEND),
     of("svd[square]", linalg.svd, apart("b n n")),
     of("svd[wide]", linalg.svd, apart("b n 4")),
     of("svdvals", linalg.svdvals, apart("b 4 n")),
     of("expm", linalg.expm, real("b n n", -1.0, 1.0)),
     *(of(f"matrix_power[{n}]", lambda a, n=n: linalg.matrix_power(a, n), regular()) for n in (-2, 0, 1, 3, 5)),
-    *variants("linalg.norm", linalg.norm, [real("a b c")], [dict(), dict(axis=1), dict(ord=1, axis=-1), dict(ord=3, axis=0),
-              dict(ord=1.5, axis=1, keepdims=True), dict(ord=np.inf, axis=1), dict(ord="fro", axis=(2, 0))],
-              sizes={"a": (3, 4), "b": (3, 4), "c": (3, 4)}, empty=(), single=()),
+    *variants("linalg.norm", linalg.norm, [real("a b c")], NORMS, sizes=dict.fromkeys("abc", (3, 4)), empty=(),
+              single=()),
     *(of(f"norm[{p}]", lambda a, p=p: linalg.norm(a, p, axis=(1, 2)), apart("b 4 n")) for p in ("nuc", 2, -2, 1, -1)),
     Entry("linalg.norm[zero]", linalg.norm, (real("n"),), empty=(),
           points=(Point(([0.0, 0.0],), ([0.0, 0.0],), 0.0, why="the smallest of the subgradients"),

@@ -23,8 +23,7 @@ def aligned_empty(shape: int | tuple[int, ...], dtype: Any = np.uint8) -> np.nda
     dtype = np.dtype(dtype)
     size = math.prod(shape if isinstance(shape, tuple) else (shape,)) * dtype.itemsize
     raw = np.empty(size + ALIGNMENT, np.uint8)
-    start = -address_of(raw) % ALIGNMENT
-    return raw[start : start + size].view(dtype).reshape(shape)
+    return np.ndarray(shape, dtype, raw, offset=-address_of(raw) % ALIGNMENT)
 
 
 def address_of(array: np.ndarray) -> int:

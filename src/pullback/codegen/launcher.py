@@ -38,18 +38,21 @@ class Pool:
         self.started = False
         self._parking = threading.Condition()
         self._plans = 0
-        os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._in_child)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._in_child
+            )
         atexit.register(self.stop)
 
     def start(self) -> None:
         """Bring the workers up; the caller holds the lock."""
+        if self.workers:  # an interrupt ended an earlier start half-way
+            self.stop()
         self._stop.value = 0
         self._thread_count.value = self.threads
-        self.workers = [
-            threading.Thread(target=self._work, args=(tid,), name=f"pullback-{tid}", daemon=True)
-            for tid in range(1, self.threads)
-        ]
-        for worker in self.workers:
+        for tid in range(1, self.threads):
+            worker = threading.Thread(target=self._work, args=(tid,), name=f"pullback-{tid}", daemon=True)
+            self.workers.append(worker)
             worker.start()
         self.started = True
 
@@ -61,7 +64,8 @@ class Pool:
             with self._parking:
                 self._parking.notify_all()
             for worker in self.workers:
-                worker.join(timeout=2)
+                if worker.ident is not None:
+                    worker.join(timeout=2)
             self.workers = []
             self.started = False
 

@@ -65,9 +65,9 @@ def parallel_llvm() -> Iterator[bool]:
     attribute: if it isn't where it is expected, nothing is changed and compilation stays serial.
     """
     compile_ir("define void @first() { ret void }", new_machine())  # binds every function that compilation uses
-    wrappers = list(getattr(getattr(llvm.ffi, "lib", None), "_fntab", {}).values())
-    locks = [getattr(w, "_lock", None) for w in wrappers]
-    if not wrappers or any(lock is None for lock in locks):
+    wrappers = _locked_functions()
+    locks = [wrapper._lock for wrapper in wrappers]
+    if not wrappers:
         yield False
         return
     free = contextlib.nullcontext()
@@ -78,6 +78,12 @@ def parallel_llvm() -> Iterator[bool]:
     finally:
         for wrapper, lock in zip(wrappers, locks):
             wrapper._lock = lock
+
+
+def _locked_functions() -> list:
+    """llvmlite's wrappers of LLVM's functions, if each holds the lock where this module knows it; else none."""
+    wrappers = list(getattr(getattr(llvm.ffi, "lib", None), "_fntab", {}).values())
+    return wrappers if all(hasattr(w, "_lock") for w in wrappers) else []
 
 
 class Linker:

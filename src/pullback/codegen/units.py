@@ -72,12 +72,20 @@ def link(kernels: Iterable[Kernel | KernelInstance]) -> dict[Any, int]:
     return {k: addresses[i.entry_symbol] for k, i in zip(kernels, instances)}
 
 
+def forget(kernel: Kernel | KernelInstance) -> None:
+    """Link the unit anew when it is next needed (its old code stays loaded, for those who hold its address)."""
+    instance = as_instance(kernel)
+    with _store.lock:
+        _store.addresses.pop(instance.symbol, None)
+        _store.addresses.pop(instance.entry_symbol, None)
+
+
 def _collect(instances: list[KernelInstance], loaded: dict[str, int]) -> dict[str, Unit]:
     """The units of instances and of all that they call, found in the cache or compiled on all cores."""
     found: dict[str, Unit] = {}
     missing: list[KernelInstance] = []
-    seen = {i.symbol for i in instances}
-    todo = deque(instances)
+    first = {i.symbol: i for i in instances}
+    seen, todo = set(first), deque(first.values())
     while todo:
         instance = todo.popleft()
         entry = object_cache().get(_file_name(instance))

@@ -50,7 +50,11 @@ def check_target(target: str, shapes: Sequence[str] = (), **options: Any) -> Rep
     inputs = [parse_shape(s) for s in shapes] or given_inputs(module, name)
     if inputs is None:
         inputs = guessed_inputs(f, options)
-    return check_gradient(f, *inputs, **options)
+    report = check_gradient(f, *inputs, **{**options, "verbose": False})
+    report.name = name
+    if options.get("verbose", True):
+        print(report)
+    return report
 
 
 def load(target: str) -> tuple[Any, str]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import ArgumentTypeError
 from .differences import Arrays, signed
-from .foreign import framework_of, subject_of
+from .foreign import framework_of, parameter_names, subject_of
 from .proof import prove, prove_at_ties
 from .report import Mistake, Report, Wrong
 from .shrink import shrink
@@ -80,11 +80,14 @@ def check_gradient(
             f"check_gradient: can't tell what {name} is; give its derivative (vjp=, grad= or jacobian=), or say "
             "framework='torch', 'jax' or 'pullback'"
         )
-    subject, own = subject_of(f, examples, framework, derivatives)
-    inputs += [ExampleInput(a) for a in own]
-    report = Report(name, list(subject.names), list(subject.answers))
-    proof = GradientProof(subject, inputs, report, rng, points)
-    proof.run(orders, ties)
+    report = Report(name, parameter_names(f, len(examples)), ["formula"] * len(examples))
+    try:
+        subject, own = subject_of(f, examples, framework, derivatives)
+        inputs += [ExampleInput(a) for a in own]
+        report.inputs, report.answers = list(subject.names), list(subject.answers)
+        GradientProof(subject, inputs, report, rng, points).run(orders, ties)
+    except Wrong as wrong:
+        report.mistakes.append(wrong.mistake)
     if verbose:
         print(report)
     return report
@@ -140,9 +143,8 @@ class GradientProof:
             self.second_order()
 
     def manners(self) -> None:
-        """Same inputs, same answer; float64 in, float64 out; nothing is written to."""
+        """Same inputs, same gradient; float64 in, float64 out."""
         arrays = self.draw()
-        before = [a.copy() for a in arrays]
         cotangents = [signed(self.rng, y.shape) for y in self.subject.value(arrays)]
         if not cotangents:
             raise ArgumentTypeError(f"check_gradient: {self.report.name} has no float output")
@@ -155,9 +157,6 @@ class GradientProof:
                 self.note(Mistake("stale buffer", "two calls on the same inputs give different gradients", i, 1))
             elif g is not None and g.dtype != np.float64:
                 self.note(Mistake("dtype", f"the gradient of a float64 input is {g.dtype}", i, 1))
-        for i, (a, b) in enumerate(zip(arrays, before)):
-            if not np.array_equal(a, b):
-                self.note(Mistake("writes its input", "the input was changed", i))
 
     def note(self, mistake: Mistake) -> None:
         self.report.mistakes.append(mistake)

@@ -134,8 +134,8 @@ def _rearranged(subject, arrays, cotangents, grads, i, found, expected, terms):
 
 
 def _swapped(subject, arrays, cotangents, grads, i, found, expected, terms):
-    for j, other in enumerate(grads):
-        if j != i and other is not None and arrays[j].shape == found.shape and arrays[j].size <= LARGEST:
+    for j, other in enumerate(arrays):
+        if j != i and other.dtype.kind == "f" and other.shape == found.shape and 1 < other.size <= LARGEST:
             belongs = flat(cotangents) @ numerical_jacobian(subject.value, arrays, j, STEPS[1])
             if close(found, belongs.reshape(found.shape)):
                 return "swapped", f"this is the gradient of input {j}"

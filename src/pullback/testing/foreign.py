@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentTypeError, MissingPackageError
 from ..graph import Op, TensorType, Variable
 from .differences import Arrays
+from .report import Mistake, Wrong
 from .subject import GraphSubject, Subject
 
 FRAMEWORKS = ("pullback", "numpy", "torch", "jax")
@@ -145,18 +146,28 @@ class NumpySubject:
                 self.answers[i] = "disconnected"
 
     def value(self, arrays: Arrays) -> list[np.ndarray]:
-        return floats(self.function(*[np.array(a) for a in arrays]))
+        return floats(self._call(self.function, arrays))
+
+    def _call(self, f: Callable[..., Any], arrays: Arrays) -> Any:
+        """Call with copies, and see that they are left alone."""
+        copies = [np.array(a) for a in arrays]
+        result = f(*copies)
+        for i, (a, b) in enumerate(zip(arrays, copies)):
+            if not np.array_equal(a, b, equal_nan=True):
+                raise Wrong(
+                    Mistake("writes its input", f"{getattr(f, '__name__', f)} changes the array it was given", i)
+                )
+        return result
 
     def pull(self, arrays: Arrays, cotangents: Arrays) -> list[np.ndarray | None]:
-        copies = [np.array(a) for a in arrays]
         cotangent = cotangents[0] if len(cotangents) == 1 else tuple(cotangents)
         if self.kind == "vjp":
-            answers = self.rule(cotangent, *copies)
+            answers = self._call(lambda *copies: self.rule(cotangent, *copies), arrays)
         elif self.kind == "backward":
-            self.function(*copies)
+            self.value(arrays)
             answers = self.rule(cotangent)
         else:
-            answers = self.rule(*copies)
+            answers = self._call(self.rule, arrays)
         answers = list(answers) if isinstance(answers, (tuple, list)) else [answers]
         answers += [None] * (len(arrays) - len(answers))
         grads = [None if g is None else np.asarray(g) for g in answers]

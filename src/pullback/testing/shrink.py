@@ -38,7 +38,8 @@ def _simpler(arrays: Arrays) -> Iterator[Arrays]:
     for n in lengths:
         for shorter in sorted({1, 2, n // 2, n - 1}):
             if 0 < shorter < n:
-                yield [a[tuple(slice(shorter) if m == n else slice(None) for m in a.shape)] for a in arrays]
+                for part in (slice(shorter), slice(n - shorter, None)):
+                    yield [a[tuple(part if m == n else slice(None) for m in a.shape)] for a in arrays]
     for i, a in enumerate(arrays):
         if a.dtype.kind != "f":
             continue

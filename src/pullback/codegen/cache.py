@@ -12,7 +12,6 @@ import os
 import pathlib
 import stat
 import sys
-import tempfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +69,8 @@ class ObjectCache:
 
     def put(self, name: str, entry: Entry) -> None:
         """Keep a unit."""
+        import tempfile
+
         if not self._ready():
             return
         described = {"notes": entry.notes, "size": len(entry.code), "sha256": hashlib.sha256(entry.code).hexdigest()}

@@ -1,5 +1,8 @@
 """x[...] against NumPy for every kind of index, and what setting and adding does to values and gradients."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -255,3 +258,20 @@ def test_second_order_through_gather_and_scatter(rng: np.random.Generator) -> No
             (a, b) = step(d)
             slope = (first(X + a, Y + b) - first(X - a, Y - b)) @ v / (2 * h)
             np.testing.assert_allclose(found[k], slope, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+def test_ops_survive_pickling(key) -> None:
+    x, X = x_and_value()
+    node = x[key].owner
+    slots = [v.data for v in node.inputs[1:]]
+    for op in (pickle.loads(pickle.dumps(node.op)), copy.deepcopy(node.op)):
+        assert op == node.op and hash(op) == hash(node.op) and str(op) == str(node.op)
+        np.testing.assert_array_equal(op.perform(X, *slots), X[key])
+
+
+def test_patterns_read_like_indices() -> None:
+    x, i = pb.dtensor3(), pb.lscalar()
+    assert str(x[0, 1:i, ::2].owner.op) == "Subtensor[0, 1:?, ::2]"
+    assert str(x[None, i, I0].owner.op) == "AdvancedSubtensor[None, ?, array, :]"
+    assert str(pb.inc_subtensor(x[MASK3], 1.0).owner.op) == "IncSubtensor[mask, :, :]"

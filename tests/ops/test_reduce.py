@@ -307,3 +307,14 @@ def test_empty_reductions() -> None:
     assert np.isnan(pb.mean(x, 0).eval({x: X})).all()
     total = pb.sum(pb.mean(x, 1) + pb.var(x, 1) + pb.std(x, 1) + pb.prod(x, 1) + pb.logsumexp(x, 1))
     assert pb.grad(total, x).eval({x: X}).shape == (0, 3)
+
+
+def test_complex_numbers_are_summed_and_multiplied_but_have_no_spread() -> None:
+    z, values = pb.zvector(), np.array([1 + 2j, 3j, -1])
+    outputs = [pb.sum(z), pb.mean(z), pb.prod(z), pb.cumsum(z)]
+    expected = values.sum(), values.mean(), values.prod(), values.cumsum()
+    for value, e in zip(evaluate(outputs, {z: values}), expected):
+        np.testing.assert_allclose(value, e)
+    for f in (pb.var, pb.std, pb.logsumexp, pb.median, pb.linalg.norm):
+        with pytest.raises(pb.DTypeError, match="expected real numbers, got complex128"):
+            f(z)

@@ -15,10 +15,10 @@ from ..graph import Apply, DisconnectedType, Op, TensorType, Variable, as_variab
 from .arithmetic import multiply
 from .arithmetic import where as choose
 from .dtypes import as_tensor
-from .elementwise import cast, full_like, ones_like, strong_mul
+from .elementwise import Kink, cast, full_like, ones_like, strong_mul
 from .gather import take_along_axis
 from .indexing import index, set_subtensor
-from .reduce import Axis, Reduction, accumulator, counting_dtype, sorted_axes, widened
+from .reduce import Axis, Reduction, counting_dtype, sorted_axes, widened
 from .shape import flatten, normalize_axis, squeeze
 
 __all__ = ["cummax", "cummin", "cumprod", "cumsum", "prod"]
@@ -55,7 +55,7 @@ class CumSum(Running):
     """Running sums: y_t = x_0 + ... + x_t."""
 
     def perform(self, x):
-        return self.oriented(np.cumsum(self.oriented(x), self.axis, accumulator(x.dtype)))
+        return self.oriented(np.cumsum(self.oriented(x), self.axis, self.output_dtype(x.dtype.name)))
 
     def grad(self, inputs, output_grads):
         return [self.turned(output_grads[0])]
@@ -68,7 +68,7 @@ class CumProd(Running):
     """
 
     def perform(self, x):
-        return self.oriented(np.cumprod(self.oriented(x), self.axis, accumulator(x.dtype)))
+        return self.oriented(np.cumprod(self.oriented(x), self.axis, self.output_dtype(x.dtype.name)))
 
     def L_op(self, inputs, outputs, output_grads):
         x = inputs[0]
@@ -119,7 +119,7 @@ class Prod(Reduction):
         return counting_dtype(dtype)
 
     def perform(self, x):
-        return np.multiply.reduce(x, self.axis, accumulator(x.dtype), keepdims=self.keepdims)
+        return np.multiply.reduce(x, self.axis, self.output_dtype(x.dtype.name), keepdims=self.keepdims)
 
     def grad(self, inputs, output_grads):
         (x,), (axis,) = inputs, self.axis
@@ -173,6 +173,7 @@ class RunningBest(Op):
 
     axis: int
     largest: bool
+    kinks = (Kink("tied entries (cummax, cummin)", "any shares that sum to g", "all to the first"),)
 
     def make_node(self, x: Any) -> Apply:
         x = as_variable(x)

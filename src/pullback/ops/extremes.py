@@ -112,6 +112,8 @@ def ptp(x: Any, axis: Axis = None, keepdims: bool = False) -> Variable:
 class ArgExtreme(Reduction):
     """Base of ArgMax and ArgMin: the place in C order of the first extreme entry among those of `axis`."""
 
+    kinks = (Kink("tied entries (max_and_argmax, min_and_argmin)", "any shares that sum to g", "all to that index"),)
+
     def locate(self, rows: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 

@@ -30,7 +30,7 @@ class Cut(NamedTuple):
     step: int | Slot | None = None
 
     def __str__(self) -> str:
-        parts = ["" if p is None else "?" if p is INTEGER else str(p) for p in self]
+        parts = ["" if p is None else "?" if p == INTEGER else str(p) for p in self]
         return ":".join(parts[:2] if self.step is None else parts)
 
 
@@ -51,7 +51,7 @@ class Pattern:
     @property
     def is_basic(self) -> bool:
         """Whether the result is a view: no arrays among the entries."""
-        return not any(isinstance(e, Slot) and e is not INTEGER for e in self.entries)
+        return not any(isinstance(e, Slot) and e != INTEGER for e in self.entries)
 
     @property
     def may_repeat(self) -> bool:
@@ -75,7 +75,7 @@ class Pattern:
 
     def bind(self, slots: Sequence[np.ndarray]) -> tuple[Any, ...]:
         """NumPy's index."""
-        return tuple(int(v) if e is INTEGER else v for e, v in zip(self.entries, self.fill(slots)))
+        return tuple(int(v) if e == INTEGER else v for e, v in zip(self.entries, self.fill(slots)))
 
     def shape(self, shape: Lengths, slot_shapes: Sequence[Lengths], slot_values: Sequence[Any]) -> Lengths:
         """The shape of x[...] for an x of `shape`; lengths that only running tells are None."""
@@ -92,8 +92,8 @@ class Pattern:
                 places.append(len(result))
                 if isinstance(e, int) and shape[axis] is not None and not -shape[axis] <= e < shape[axis]:
                     raise out_of_range("index", e, axis, shape)
-                if isinstance(e, Slot) and e is not INTEGER:
-                    arrays.append(slot_shape if e is ARRAY else (None,))
+                if isinstance(e, Slot) and e != INTEGER:
+                    arrays.append(slot_shape if e == ARRAY else (None,))
         if not arrays:
             return tuple(result)
         at = places[0] if self._arrays_adjoin() else 0

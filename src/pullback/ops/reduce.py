@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import DTypeError
 from ..graph import Apply, DisconnectedType, Op, TensorType, Variable, as_variable
 from .arithmetic import (
     divide,
@@ -193,8 +194,10 @@ def std(x: Any, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> Var
 
 
 def as_float(x: Any) -> Variable:
-    """`x` as a float tensor: integers and booleans become config.floatX."""
+    """`x` as a tensor of real numbers: integers and booleans become config.floatX."""
     x = as_tensor(x)
+    if x.dtype.startswith("complex"):
+        raise DTypeError(f"expected real numbers, got {x.type}; complex ones aren't implemented here")
     return cast(x, float_dtype(x.dtype))
 
 

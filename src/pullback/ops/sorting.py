@@ -9,6 +9,7 @@ from ..errors import ArgumentError, ArgumentTypeError, ShapeError
 from ..graph import Apply, DisconnectedType, Op, TensorType, Variable, as_variable
 from .arithmetic import add, floor_divide, isnan, multiply, subtract, where
 from .dtypes import as_tensor
+from .elementwise import Kink
 from .gather import take_along_axis
 from .indexing import index
 from .reduce import Axis, as_float, rows, sorted_axes
@@ -23,6 +24,7 @@ class ArgSort(Op):
 
     axis: int
     descending: bool = False
+    kinks = (Kink("tied entries (sort, topk, median)", "any shares that sum to g", "as a stable sort orders them"),)
 
     def make_node(self, x: Any) -> Apply:
         x = as_variable(x)

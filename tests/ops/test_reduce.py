@@ -33,26 +33,27 @@ def hessian(f, x: np.ndarray) -> np.ndarray:
     return np.stack(rows).reshape(x.size, x.size)
 
 
-@pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize("axis", AXES, ids=str)
 @pytest.mark.parametrize("name", NUMPY)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "bool"])
-def test_values_and_dtypes_are_numpys(name: str, axis, keepdims: bool, dtype: str, rng: np.random.Generator) -> None:
-    if dtype == "bool" and name == "ptp":
-        return  # NumPy can't subtract booleans either
+def test_values_and_dtypes_are_numpys(name: str, dtype: str, rng: np.random.Generator) -> None:
     X = (rng.normal(size=(3, 4, 5)) * 3).astype(dtype).swapaxes(0, 2)
-    x = pb.tensor(dtype, (None,) * 3)
-    y = getattr(pb, name)(x, axis=axis, keepdims=keepdims)
-    value = y.eval({x: X})
-    with np.errstate(all="ignore"):
-        expected = NUMPY[name](X, axis=axis, keepdims=keepdims)
+    if dtype == "bool" and name == "ptp":
+        X = X.astype("int8")  # NumPy can't subtract booleans either
+    x = pb.tensor(X.dtype, (None,) * 3)
+    options = [dict(axis=axis, keepdims=keepdims) for axis in AXES for keepdims in (False, True)]
+    outputs = [getattr(pb, name)(x, **given) for given in options]
     tolerance = dict(rtol=1e-12) if dtype == "float64" else dict(rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(value, expected, **tolerance)
-    if dtype.startswith("float") and name not in ("any", "all", "count_nonzero"):
-        assert value.dtype == dtype
-    elif name in ("sum", "prod", "count_nonzero"):
-        assert value.dtype == "int64"
-    assert y.type.accepts(pb.TensorType(value.dtype.name, value.shape))
+    for given, y, value in zip(options, outputs, evaluate(outputs, {x: X})):
+        with np.errstate(all="ignore"):
+            expected = NUMPY[name](X, **given)
+        np.testing.assert_allclose(value, expected, **tolerance, err_msg=str(given))
+        assert y.type.accepts(pb.TensorType(value.dtype.name, value.shape))
+        if name in ("any", "all"):
+            assert value.dtype == "bool"
+        elif dtype.startswith("float") and name != "count_nonzero":
+            assert value.dtype == dtype
+        elif name in ("sum", "prod", "count_nonzero"):
+            assert value.dtype == "int64"
 
 
 def test_integers_are_summed_exactly_and_averaged_in_floatx() -> None:
@@ -188,7 +189,8 @@ def test_strong_zero_in_reductions() -> None:
         g = gradient(lambda x, f=f: f(x, axis=1)[1:], X)
         assert not g[0].any() and np.isfinite(g).all(), f
     for f in (pb.cumprod, pb.cumsum, pb.cummax):
-        g = gradient(lambda x, f=f: f(x, axis=1)[1:], X)
+        with np.errstate(all="ignore"):
+            g = gradient(lambda x, f=f: f(x, axis=1)[1:], X)
         assert not g[0].any() and np.isfinite(g).all(), f
 
 

@@ -5,8 +5,10 @@ from types import ModuleType as _ModuleType
 from .activation import *
 from .arithmetic import *
 from .attention import *
+from .boxes import *
 from .conv import *
 from .creation import *
+from .ctc import *
 from .cumulative import *
 from .diagonal import *
 from .einsum import *

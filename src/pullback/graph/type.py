@@ -1,6 +1,7 @@
 """What a variable can hold: a tensor, or one of the answers "no gradient" gives instead of a value."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,13 @@ class Type:
         raise ArgumentTypeError(f"a variable of type {self} holds no value")
 
 
+@lru_cache(maxsize=256)
+def dtype_name(dtype: Any) -> str | None:
+    """NumPy's name of a dtype of numbers or booleans; None for others."""
+    found = np.dtype(dtype)
+    return found.name if found.kind in "biufc" else None
+
+
 @dataclass(frozen=True)
 class TensorType(Type):
     """An n-dimensional array: its dtype, and one length per axis (`None` where unknown until run time)."""
@@ -31,12 +39,12 @@ class TensorType(Type):
 
     def __post_init__(self) -> None:
         try:
-            dtype = np.dtype(self.dtype)
+            name = dtype_name(self.dtype)
         except TypeError:
             raise DTypeError(f"{self.dtype!r} is no dtype; expected e.g. 'float32', 'int64', 'bool'") from None
-        if dtype.kind not in "biufc":
-            raise DTypeError(f"dtype {dtype}: a tensor holds numbers or booleans")
-        object.__setattr__(self, "dtype", dtype.name)
+        if name is None:
+            raise DTypeError(f"dtype {self.dtype}: a tensor holds numbers or booleans")
+        object.__setattr__(self, "dtype", name)
         object.__setattr__(self, "shape", tuple(None if n is None else int(n) for n in self.shape))
 
     @property

@@ -1,6 +1,7 @@
 """Promotion of dtypes: an integer with a float gives the float's dtype; Python numbers are weak."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,7 @@ def result_dtype(inputs: Sequence[Any]) -> str:
     """
     strong = [v for v in inputs if type(v) not in WEAK]
     weak = [v for v in inputs if type(v) in WEAK]
-    dtypes = [np.dtype(v.dtype) for v in strong]
-    inexact = [d for d in dtypes if d.kind in "fc"]
-    meet = np.result_type(*(inexact or dtypes)) if dtypes else None
+    meet = _meet(tuple([v.dtype for v in strong])) if strong else None
     if any(isinstance(v, complex) for v in weak) and (meet is None or meet.kind != "c"):
         return "complex64" if (meet or np.dtype(config.floatX)).itemsize <= 4 else "complex128"
     if any(isinstance(v, float) for v in weak) and (meet is None or meet.kind not in "fc"):
@@ -31,7 +30,19 @@ def result_dtype(inputs: Sequence[Any]) -> str:
         return "bool" if all(isinstance(v, bool) for v in weak) else "int64"
     if meet.kind == "b" and any(type(v) is int for v in weak):
         return "int64"
-    return meet.name
+    return _name(meet)
+
+
+@lru_cache(maxsize=256)
+def _name(dtype: np.dtype) -> str:
+    return dtype.name
+
+
+@lru_cache(maxsize=1024)
+def _meet(dtypes: tuple[Any, ...]) -> np.dtype:
+    known = [np.dtype(d) for d in dtypes]
+    inexact = [d for d in known if d.kind in "fc"]
+    return np.result_type(*(inexact or known))
 
 
 def float_dtype(dtype: str) -> str:

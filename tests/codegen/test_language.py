@@ -21,6 +21,7 @@ from pullback.codegen import (
     i32,
     i64,
     kernel,
+    lane,
     ld,
     local,
     ptr,
@@ -284,6 +285,39 @@ def test_a_helper_changes_registers_of_its_caller(rng):
         x = rng.integers(-9, 9, n).astype("f4")
         _, y = both(registers.specialise(T=f32), x, np.zeros(3, "f4"), n=n)
         assert list(y) == [x.sum(), 2 * x.sum(), n]
+
+
+@helper
+def chosen(HOW: i64, a: T, b: T) -> T:
+    if HOW == 0:
+        return a + b
+    if HOW == 1:
+        return a - b
+    r = regs(HOW)  # a literal argument is a constant
+    return a * b + lane(r[HOW - 1], 0)
+
+
+@helper
+def counting(n: i32, start) -> i64:
+    while n > 0:
+        n -= 1
+        start += 2
+    return start
+
+
+@kernel
+def with_literals(x: ptr(T), y: ptr(T), lo: i64, hi: i64):
+    y[0] = T(counting(3, 10))
+    for u in unroll(3):
+        y[u + 1] = chosen(u, x[0], x[1])
+    for i in vrange(4, hi):
+        y[i] = chosen(2, x[i], 2.0)
+
+
+def test_literal_arguments_of_helpers_stay_constants(rng):
+    x = rng.integers(-9, 9, 30).astype("f4")
+    _, y = both(with_literals.specialise(T=f32), x, np.zeros_like(x), n=30)
+    np.testing.assert_array_equal(y, [16, x[0] + x[1], x[0] - x[1], x[0] * x[1], *(2 * x[4:])])
 
 
 # Kernels that call kernels

@@ -300,8 +300,8 @@ launch = Launch(np.array([[link([k])[k], block.address, 64, 8, 0]] * 100, np.int
 set_threads(4)
 launch()
 if sys.argv[1] == "interrupt":
-    print("ready", flush=True)
     try:
+        print("ready", flush=True)
         while True:
             launch()
     except KeyboardInterrupt:

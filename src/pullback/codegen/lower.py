@@ -46,10 +46,8 @@ class Lowering(ExpressionLowering):
         """Give a parameter its value: a variable where the body assigns to it, else the value itself."""
         if self.scope.source.assignments[name] == 1:
             self.scope.fixed[name] = value
-        elif isinstance(value, Value):
-            self.store_name(name, value, self.scope.source.tree)
         else:
-            raise Problem(f"{name} is assigned to in {self.scope.kernel.name}, but gets {describe(value)}")
+            self.store_name(name, self.ir.plain(value), self.scope.source.tree)
 
     # Statements
 

@@ -504,7 +504,10 @@ def inline(low: "Lowering", kernel: Kernel, args: list[Any], keywords: dict[str,
     matched = _match(kernel, args, keywords)
     types = infer_types(low, kernel, ((kind, value) for _, kind, value in matched), keywords)
     inner = Scope(kernel, types)
-    bound = {name: _argument(low, inner.concrete(kind), value, name) for name, kind, value in matched}
+    bound = {}
+    for name, kind, value in matched:
+        changes = inner.source.assignments[name] > 1
+        bound[name] = _as_declared(low, inner.concrete(kind), value, f"argument {name}", changes)
     outer, flags = low.scope, low.ir.flags
     low.callers.append((outer, node))
     low.scope, low.ir.flags = inner, flags_of(kernel)
@@ -518,11 +521,17 @@ def inline(low: "Lowering", kernel: Kernel, args: list[Any], keywords: dict[str,
         low.callers.pop()
 
 
-def _argument(low: "Lowering", kind: Any, value: Any, name: str) -> Any:
+def _as_declared(low: "Lowering", kind: Any, value: Any, where: str, changes: bool = False) -> Any:
+    """An argument or result of a helper in its declared type.
+
+    An integer or bool literal stays a compile-time constant, unless it is the first value of a variable that changes.
+    """
     if kind is None or (kind is i64 and isinstance(value, Lanes)):
         return value
     whole = Vector(kind) if is_vector(value) and isinstance(kind, Scalar) else kind
-    return low.ir.coerce(value, whole, f"argument {name}")
+    typed = low.ir.coerce(value, whole, where)
+    stays = isinstance(value, Literal) and isinstance(kind, Scalar) and not kind.is_float and not changes
+    return value if stays else typed
 
 
 def _helper_body(low: "Lowering", scope: Scope) -> Any:
@@ -536,7 +545,7 @@ def _helper_body(low: "Lowering", scope: Scope) -> Any:
         value = low.expression(returns[0].value)
         declared = scope.concrete(scope.kernel.returns)
         with low.located(returns[0]):
-            return _argument(low, declared, value, "the result") if isinstance(declared, Scalar) else value
+            return _as_declared(low, declared, value, "the result") if isinstance(declared, Scalar) else value
     scope.end = low.ir.label()
     low.block(body)
     if not low.terminated:

@@ -91,19 +91,29 @@ class Frame:
         return PointerType(self.concrete(kind.element)) if isinstance(kind, PointerType) else kind
 
     def argument(self, parameter: Parameter, value: Any, constant: bool) -> Any:
-        kind = self.concrete(parameter.type)
+        kind, name = self.concrete(parameter.type), parameter.name
+        changes = self.assignments[name] > 1
         if isinstance(kind, PointerType):
             if not isinstance(value, Pointer) or value.element != kind.element:
                 found = value.data.dtype if isinstance(value, Pointer) else type(value).__name__
-                raise Problem(f"argument {parameter.name} is a {kind}, but gets {found}")
-        elif isinstance(kind, Scalar) and not constant and not (kind is i64 and isinstance(value, Lanes)):
-            value = values.coerce(value, kind)
-        self.values[parameter.name] = value
+                raise Problem(f"argument {name} is a {kind}, but gets {found}")
+        elif isinstance(kind, Scalar) and not constant:
+            value = self.declared(kind, value, self.kernel.inline and not changes)
+        elif changes and is_literal(value):
+            value = values.convert(value, self._literal_type(value))
+        self.values[name] = value
         return value
+
+    def declared(self, kind: Scalar, value: Any, literals_stay: bool) -> Any:
+        """An argument or result in its declared type; integer and bool literals of helpers stay literals."""
+        if isinstance(value, Lanes) and kind is i64:
+            return value
+        typed = values.coerce(value, kind)
+        return value if literals_stay and is_literal(value) and not kind.is_float else typed
 
     def result(self, value: Any) -> Any:
         kind = self.concrete(self.kernel.returns)
-        return values.coerce(value, kind) if isinstance(kind, Scalar) and not isinstance(value, Lanes) else value
+        return self.declared(kind, value, self.kernel.inline) if isinstance(kind, Scalar) else value
 
     # Names
 

@@ -1,0 +1,5 @@
+"""The `pullback` command."""
+
+from .main import main
+
+__all__ = ["main"]

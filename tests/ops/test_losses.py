@@ -242,3 +242,35 @@ def test_parameters_are_refused() -> None:
         pb.huber(pb.dvector(), pb.dvector(), 0)
     with pytest.raises(ArgumentError, match="smooth_l1: beta=-1"):
         pb.smooth_l1(pb.dvector(), pb.dvector(), -1)
+
+
+SPELLINGS = {
+    "op": lambda x, axis: pb.softmax(x, axis),
+    "quotient": lambda x, axis: pb.exp(x) / pb.sum(pb.exp(x), axis=axis, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("soft", [False, True])
+def test_a_saturated_softmax_is_seen_through_however_it_is_spelt(spelling, axis, soft) -> None:
+    """Logits 1000, 0, -1000 with the middle one true: the gradient is p - onehot = (1, -1, 0)."""
+    logits = np.array([[1000.0, 0.0, -1000.0], [0.0, 0.0, 0.0]])
+    labels = np.array([1, 2])
+    x = pb.dmatrix()
+    target = np.eye(3)[labels] if soft else labels
+    if axis == 0:
+        logits, target = logits.T, target.T
+    loss = pb.crossentropy_categorical_1hot(SPELLINGS[spelling](x, axis), target, axis)
+    value, g = pb.function([x], [loss, pb.grad(pb.sum(loss), x)])(logits)
+    np.testing.assert_allclose(value, [1000.0, np.log(3)])
+    expected = np.array([[1.0, -1.0, 0.0], [1 / 3, 1 / 3, -2 / 3]])
+    np.testing.assert_allclose(g, expected.T if axis == 0 else expected, atol=1e-12)
+
+
+def test_a_saturated_sigmoid_is_seen_through_inside_a_function() -> None:
+    x = pb.dvector()
+    loss = pb.binary_cross_entropy(pb.sigmoid(x), [0.0, 1.0, 1.0], "none")
+    value, g = pb.function([x], [loss, pb.grad(pb.sum(loss), x)])(np.array([800.0, -800.0, 0.0]))
+    np.testing.assert_allclose(value, [800.0, 800.0, np.log(2)])
+    np.testing.assert_allclose(g, [1.0, -1.0, -0.5])

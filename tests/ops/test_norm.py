@@ -99,10 +99,14 @@ def test_statistics_are_accurate_far_from_zero(rng) -> None:
 
 
 def test_half_precision_computes_in_single(rng) -> None:
-    x = (rng.normal(size=(4096, 2)) * 30).astype("float16")
-    y = run(pb.batch_norm(x, None, None, True))
-    assert y.dtype == "float16"
-    np.testing.assert_allclose(y.astype(float), standardised(x.astype(float), (0,)), atol=2e-3)
+    x = pb.tensor("float16", (None, None))
+    y, _, var = pb.batch_norm_train(x, None, None)
+    upstream = rng.normal(size=(4096, 2))
+    given = (rng.normal(size=(4096, 2)) * 500).astype("float16")  # the variance is beyond the range of float16
+    value, variance, g = evaluate([y, var, pb.grad(pb.sum(pb.cast(y, "float64") * upstream), x)], {x: given})
+    assert (value.dtype, variance.dtype, g.dtype) == ("float16", "float32", "float16")
+    np.testing.assert_allclose(value.astype(float), standardised(given.astype(float), (0,)), atol=2e-3)
+    assert np.isfinite(variance).all() and (np.abs(g) > 0).any()
 
 
 def test_layer_norm(rng) -> None:

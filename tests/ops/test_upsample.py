@@ -35,6 +35,7 @@ def test_linear_between_corners_and_between_edges() -> None:
     np.testing.assert_allclose(run(aligned), line(1, 1.5, 2, 3, 4))
     np.testing.assert_allclose(run(pb.upsample(x, 2, "linear")), line(1, 1.25, 1.75, 2.5, 3.5, 4))
     np.testing.assert_allclose(run(pb.resize(x, 1, mode="linear", align_corners=True)), line(1))
+    np.testing.assert_allclose(run(pb.upsample(x[0, 0], 2, "linear")), [1, 1.25, 1.75, 2.5, 3.5, 4])
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])

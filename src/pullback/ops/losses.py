@@ -46,7 +46,7 @@ from .softmax import (
     log_softmax,
     softmax_cross_entropy,
 )
-from .transcendental import exp, log, tanh, xlog1py, xlogy
+from .transcendental import exp, log, log1p, tanh, xlogy
 
 __all__ = [
     "auc", "bce_with_logits", "binary_cross_entropy", "cosine_distance", "cosine_similarity", "cross_entropy",
@@ -170,7 +170,7 @@ def crossentropy_categorical_1hot(coding_dist: Any, true_one_of_n: Any, axis: in
     if logits is not None:
         return softmax_cross_entropy(logits, target, axis)
     if target.ndim == p.ndim:
-        return -total(xlogy(cast(target, p.dtype), p), axis=axis)
+        return -total(strong_mul(cast(target, p.dtype), log(p)), axis=axis)
     return -log(SelectLabel(axis)(p, target))
 
 
@@ -211,7 +211,8 @@ def binary_cross_entropy(p: Any, target: Any, reduction: str = "batchmean") -> V
     p, t = paired(p, target, "binary_cross_entropy")
     if p.owner is not None and p.owner.op == sigmoid:
         return bce_with_logits(p.owner.inputs[0], t, reduction)
-    return reduced(-add(xlogy(t, p), xlog1py(subtract(1, t), -p)), reduction, "binary_cross_entropy")
+    loss = -add(strong_mul(t, log(p)), strong_mul(subtract(1, t), log1p(-p)))
+    return reduced(loss, reduction, "binary_cross_entropy")
 
 
 def bce_with_logits(x: Any, t: Any, reduction: str = "none", pos_weight: Any = 1.0) -> Variable:

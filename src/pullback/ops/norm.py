@@ -77,7 +77,8 @@ class Normalize(Normalization):
     def make_node(self, x: Any, gamma: Any, beta: Any) -> Apply:
         x, gamma, beta = as_variable(x), as_variable(gamma), as_variable(beta)
         broadcast_static("normalisation", [x, gamma, beta])
-        statistics = TensorType(x.dtype, self.statistics_shape(x.type.shape))
+        kept = "float32" if x.dtype == "float16" else x.dtype  # a variance easily leaves the range of float16
+        statistics = TensorType(kept, self.statistics_shape(x.type.shape))
         return Apply(self, [x, gamma, beta], [x.type, statistics, statistics])
 
     def perform(self, x, gamma, beta):
@@ -88,7 +89,7 @@ class Normalize(Normalization):
         y = centred * (self.scales(var)[0] * gamma) + beta
         if y.shape != x.shape:
             raise ShapeError(f"normalisation: scale and shift of shape {gamma.shape} don't fit {x.shape}")
-        return tuple(v.astype(x.dtype, copy=False) for v in (y, mean, var))
+        return y.astype(x.dtype, copy=False), mean, var
 
     def L_op(self, inputs, outputs, output_grads):
         (x, gamma, _), (_, mean, var), (g, g_mean, g_var) = inputs, outputs, output_grads

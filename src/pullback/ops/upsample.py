@@ -165,7 +165,8 @@ def resize(
     (i + 1/2) n / m - 1/2, held between the ends.
 
     Args:
-        x: images with one to three spatial axes, laid out as `layout` says (channels first by default).
+        x: images with one to three spatial axes, laid out as `layout` says (channels first by default); of a vector or
+            a matrix the last axis.
         size: the new length, one for all spatial axes or one for each.
         scale: instead of size: a factor; lengths become floor(n scale).
         mode: "nearest" (entry floor(i n / m)), "nearest-exact" (floor((i + 1/2) n / m)), "linear" (also "bilinear",
@@ -174,7 +175,7 @@ def resize(
     Its gradient is the adjoint: each g added to the entries that its output read, with the same weights.
     """
     x = as_float(x)
-    axes = spatial_axes(x, layout, "resize")
+    axes = (x.ndim - 1,) if x.ndim in (1, 2) else spatial_axes(x, layout, "resize")
     if (size is None) == (scale is None):
         raise ArgumentError("resize: give either size or scale")
     if mode not in MODES:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...graph import Variable
 from ...ops.boxes import box_ciou, box_diou, box_giou, box_iou, box_loss
-from ...ops.ctc import ctc_loss
+from ...ops.ctc import CTCCurvature, ctc_loss
 from ...ops.shape import concatenate
 from ..entry import Entry, Input, Point, integer, real
 
@@ -56,6 +56,8 @@ ENTRIES = [
         references=("Graves et al. 2006",),
     ),
     Entry("ctc_loss[none]", lambda *a: ctc_loss(*a, blank=0, reduction="none"), LABELS, empty=()),
+    Entry("ctc_loss's second derivative", CTCCurvature(0), (real("5 n 4"), *LABELS), empty=("n",), orders=1,
+          formula="the covariance of the classes passed, times g; third derivatives are not written"),
     Entry(
         "ctc_loss[special]",
         lambda x, t, steps, lengths: ctc_loss(x, t, steps, lengths, zero_infinity=True),

@@ -3,6 +3,7 @@
 from math import inf, nan
 
 from ...ops.pool import (
+    PoolGather,
     adaptive_avg_pool,
     adaptive_max_pool,
     avg_pool,
@@ -17,7 +18,7 @@ from ...ops.pool import (
     max_pool3d,
     sum_pool1d,
 )
-from ..entry import Entry, Point, positive, real, variants
+from ..entry import Entry, Point, index, positive, real, variants
 
 SIZES = {"h": (5, 7), "w": (5, 7)}
 PLANES = [real("n c h w")]
@@ -53,6 +54,8 @@ ENTRIES = [
         ),
         **REST,
     ),
+    Entry("max_pool's second derivative", PoolGather((1, 2)), (real("n h w"), index("n 2 3", "h*w", negative=False,
+          dtype="int32")), sizes=SIZES, empty=("n",), single=("n",), formula="g added at the places"),
     *variants("avg_pool2d", avg_pool2d, PLANES, [*SETTINGS, *MEANS], formula="g / cells over its window", **REST),
     *variants("avg_pool2d[channels last]", avg_pool2d, [real("n h w c")], [{"size": 2, "layout": "NHWC"}], **REST),
     *variants("avg_pool1d", avg_pool1d, [real("n c w")], [{"size": 3, "stride": 2}], **REST),

@@ -15,6 +15,7 @@ from typing import Any as _Any
 from .compile import In, evaluate_variable, function
 from .compile.transforms import jit, value_and_grad
 from .config import config
+from .control import GraphOp, Scan, as_op, checkpoint, foldl, foldr, ifelse, map, scan, until, while_loop
 from .errors import (
     ArgumentError,
     ArgumentTypeError,

@@ -1,12 +1,12 @@
 """How an op becomes kernel launches: the table *Op type -> binder*, and what a binder is given."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..graph import Apply, Op
+from ..graph import Apply, ClosedGraph, Op
 from .buffers import Buffer, new_buffer
 
 if TYPE_CHECKING:
@@ -107,10 +107,26 @@ class Binding:
         """Contiguous buffers for the results, made when first asked for."""
         return [self.output(j) for j in range(len(self._outputs))]
 
+    def place_output(self, j: int, buffer: Buffer) -> None:
+        """Let result j be a buffer that is there already."""
+        self._outputs[j] = buffer
+
+    def inline(
+        self, graph: ClosedGraph, inputs: Sequence[Buffer], targets: Mapping[int, Buffer] | None = None
+    ) -> list[Buffer]:
+        """Bind the nodes of a graph here, on `inputs`; gives the buffers of its outputs.
+
+        `targets` says, by the output's number, where a result should be written.
+        """
+        return self._planner.inline(graph, inputs, targets or {})
+
     def output(self, j: int, reuse: Buffer | None = None) -> Buffer:
         """The buffer of result j; with `reuse`, that input's memory if nobody needs it afterwards."""
         if self._outputs[j] is None:
-            if reuse is not None and self.can_reuse(reuse, j):
+            target = self._planner.targets.get(self.node.outputs[j])
+            if target is not None and target.shape == tuple(self.shapes[j]):
+                self._outputs[j] = target
+            elif reuse is not None and self.can_reuse(reuse, j):
                 self._outputs[j] = reuse.reshaped(self.shapes[j])
                 self._planner.claim(reuse)
             else:

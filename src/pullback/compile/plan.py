@@ -11,6 +11,7 @@ from ..codegen import address_of
 from ..graph import SharedVariable, Variable, aligned_empty, run_node
 from .binding import Guard, HostCall, KernelCall, touched
 from .buffers import Buffer, Storage, lay_out
+from .host import host_perform
 from .planner import FOREVER, Planner
 
 
@@ -202,7 +203,7 @@ class Plan:
     def _host_call(self, step: HostCall, kept, targets, workspace) -> None:
         inputs = [self._array(x, kept, targets, workspace) if isinstance(x, Buffer) else x for x in step.inputs]
         with np.errstate(all="ignore"):
-            results = run_node(step.node, inputs)
+            results = run_node(step.node, inputs, host_perform(step.node.op))
         for buffer, result in zip(step.outputs, results):
             self._array(buffer, kept, targets, workspace)[...] = result
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from .. import codegen
 from ..errors import PullbackError
-from ..graph import Apply, Constant, SharedVariable, Variable, run_node
+from ..graph import Apply, ClosedGraph, Constant, SharedVariable, Variable, run_node
 from . import bindings as _bindings  # noqa: F401  (fills the table of binders)
 from .binding import BINDERS, Binding, Declined, HostCall, Step, touched
 from .buffers import Buffer, Storage, constant_buffer, new_buffer, shared_buffer
+from .host import optimized
 
 log = logging.getLogger("pullback")
 _logged: set[type] = set()
@@ -36,6 +37,7 @@ class Planner:
         self.values: dict[Variable, np.ndarray] = {}
         self.deferred: list[Apply] = []
         self.unknown: set[Variable] = set()
+        self.targets: dict[Variable, Buffer] = {}
         self.next_values = set(updates.values())
         self.uses: dict[Variable, int] = dict.fromkeys([*outputs, *updates.values()], FOREVER)
         self.storage_uses: dict[Storage, int] = {}
@@ -214,6 +216,37 @@ class Planner:
         self.add(HostCall(node, inputs, tuple(binding.outputs)))
         for v, buffer in zip(node.outputs, binding.outputs):
             self.place(v, buffer)
+
+    def inline(self, graph: ClosedGraph, inputs: Sequence[Buffer], targets: Mapping[int, Buffer]) -> list[Buffer]:
+        """Bind a copy of the graph's nodes on the given buffers."""
+        graph = optimized(graph)
+        copy: dict[Variable, Variable] = {v: Variable(v.type, name=v.name) for v in graph.inputs}
+        nodes = []
+        for node in graph.nodes:
+            twin = Apply(node.op, [copy.get(v, v) for v in node.inputs], [v.type for v in node.outputs], node.origin)
+            copy.update(zip(node.outputs, twin.outputs))
+            nodes.append(twin)
+            for i, v in enumerate(twin.inputs):
+                if i not in node.op.shape_only_inputs:
+                    self.uses[v] = self.uses.get(v, 0) + 1
+        outputs = [copy.get(v, v) for v in graph.outputs]
+        for v in outputs:  # alive until the caller has taken them over
+            self.uses[v] = self.uses.get(v, 0) + 1
+        for v, buffer in zip(graph.inputs, inputs):
+            self.place(copy[v], buffer)
+        made = {v for node in nodes for v in node.outputs}
+        self.targets.update((outputs[j], buffer) for j, buffer in targets.items() if outputs[j] in made)
+        deferred = len(self.deferred)
+        for node in nodes:
+            self.visit(node)
+        if len(self.deferred) > deferred:
+            del self.deferred[deferred:]
+            raise Declined
+        found = [self.buffer(v) for v in outputs]
+        for v, buffer in zip(outputs, found):
+            self.storage_uses[buffer.storage] -= 1
+            self.targets.pop(v, None)
+        return found
 
     def release_claim(self, buffer: Buffer) -> None:
         if self.storage_uses.get(buffer.storage, 0) >= FOREVER and buffer.storage.kind == "arena":

@@ -120,10 +120,12 @@ class Staged:
     def run(self, arrays: Sequence[np.ndarray], workspace) -> list[np.ndarray]:
         values = dict(zip(self.program.inputs, arrays))
         values.update(zip(self.crossing, self.plan.run(arrays, workspace)))
+        from .host import host_perform
+
         with np.errstate(all="ignore"):
             for node in self.ready:
                 inputs = [values[v] if v in values else _leaf_value(v) for v in node.inputs]
-                values.update(zip(node.outputs, run_node(node, inputs)))
+                values.update(zip(node.outputs, run_node(node, inputs, host_perform(node.op))))
         results = self.rest.run([values[v] for v in self.known])
         n = len(self.program.outputs)
         for s, array in zip(self.program.updates, results[n:]):

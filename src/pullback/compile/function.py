@@ -176,8 +176,10 @@ class Function:
         """
         from .profile import profile_plan
 
-        self(*args)
-        return profile_plan(self.program.latest_plan(), repeats)
+        results = self(*args)
+        profile = profile_plan(self.program.latest_plan(), repeats)
+        del results  # held until now: the steps write there
+        return profile
 
     def _filter(self, i: int, value: Any) -> np.ndarray:
         try:

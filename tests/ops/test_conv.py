@@ -198,6 +198,8 @@ def test_alpha_beta_accumulate(rng) -> None:
     both = pb.conv2d_grad_wrt_inputs(g, w, output=out, alpha=alpha, beta=beta)
     found = evaluate([both], {alpha: np.asarray(0.5), beta: np.asarray(-2.0)})[0]
     np.testing.assert_allclose(found, 0.5 * plain - 2 * out, atol=1e-12)
+    single = pb.conv2d_grad_wrt_inputs(g.astype("float32"), w.astype("float32"), output=out, alpha=alpha, beta=beta)
+    assert single.dtype == "float32"
 
 
 def test_beta_zero_leaves_the_output_unread(rng) -> None:

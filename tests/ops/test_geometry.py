@@ -147,7 +147,7 @@ def test_on_one_axis_two_numbers_are_before_and_after() -> None:
 
 @pytest.mark.parametrize("padding", ["sane", (1,), (1, 2, 3), -1, ((1, -1), (0, 0)), 1.5, ((1, 2, 3), 0)])
 def test_other_padding_is_refused(padding) -> None:
-    with pytest.raises((ArgumentError, ArgumentTypeError, TypeError), match="padding|not iterable|object"):
+    with pytest.raises((ArgumentError, ArgumentTypeError), match="conv2d: padding="):
         parse_padding(padding, 2, "conv2d")
 
 
@@ -156,7 +156,8 @@ def test_arguments_are_refused_by_name() -> None:
         per_axis(0, 2, "stride", "conv2d")
     with pytest.raises(ArgumentError, match=r"stride=\(1, 2, 3\); expected an integer or 2 of them"):
         per_axis((1, 2, 3), 2, "stride", "conv2d")
-    with pytest.raises(ArgumentTypeError, match="expected integers"):
-        per_axis((1.5, 2), 2, "stride", "conv2d")
+    for value in ((1.5, 2), 1.5, None, "2"):
+        with pytest.raises(ArgumentTypeError, match="conv2d: stride=.*expected"):
+            per_axis(value, 2, "stride", "conv2d")
     with pytest.raises(ArgumentError, match=r"layout='NHW'; expected the letters N, C, H, W"):
         parse_layout("NHW", "NCHW", "layout", "conv2d")

@@ -435,10 +435,11 @@ def conv_transpose3d(
 def _accumulate(result: Variable, output: Any, alpha: Any, beta: Any) -> Variable:
     """alpha result + beta output; beta = 0 leaves `output` unread, whatever it holds."""
     if not (type(alpha) in WEAK and alpha == 1):
-        result = multiply(alpha, result)
+        result = multiply(cast(as_tensor(alpha), result.dtype), result)
     if output is None or (type(beta) in WEAK and beta == 0):
         return result
-    return add(result, strong_mul(cast(as_tensor(beta), result.dtype), cast(as_tensor(output), result.dtype)))
+    beta, output = (cast(as_tensor(v), result.dtype) for v in (beta, output))
+    return add(result, strong_mul(beta, output))
 
 
 def _like(output: Any, shape: Any, dtype: str, name: str, what: str) -> Variable:

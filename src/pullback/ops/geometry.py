@@ -26,6 +26,8 @@ NAMED_PADDING = ("valid", "same", "half", "full")
 
 def per_axis(value: Any, ndim: int, name: str, what: str, least: int = 1) -> tuple[int, ...]:
     """An integer for all spatial axes, or one for each, as a tuple of integers of at least `least`."""
+    if not isinstance(value, (int, np.integer, tuple, list, np.ndarray)):
+        raise ArgumentTypeError(f"{what}: {name}={value!r}; expected an integer or {ndim} of them")
     values = (value,) * ndim if isinstance(value, (int, np.integer)) else tuple(value)
     if len(values) != ndim:
         raise ArgumentError(f"{what}: {name}={value!r}; expected an integer or {ndim} of them")
@@ -47,8 +49,8 @@ def parse_padding(padding: Any, ndim: int, what: str) -> str | Pairs:
         if padding not in NAMED_PADDING:
             raise ArgumentError(f"{what}: padding={padding!r}; expected numbers or one of {NAMED_PADDING}")
         return ((0, 0),) * ndim if padding == "valid" else padding
-    if isinstance(padding, (int, np.integer)):
-        padding = (padding,) * ndim
+    if not isinstance(padding, (tuple, list, np.ndarray)):
+        padding = per_axis(padding, ndim, "padding", what, least=0)
     elif ndim == 1 and len(padding) == 2:
         padding = (padding,)
     if len(padding) != ndim:

@@ -166,7 +166,7 @@ class NormalizeGrad(Normalization):
 def summed_to(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """`a` summed, in float64, over the axes where `shape` has length 1."""
     axes = tuple(i for i, n in enumerate(shape) if n == 1 and a.shape[i] != 1)
-    return a.sum(axes, keepdims=True, dtype=np.float64).astype(a.dtype) if axes else a
+    return a.sum(axes, keepdims=True, dtype=np.float64).astype(a.dtype) if axes else a.copy()
 
 
 def is_zeros(v: Variable) -> bool:

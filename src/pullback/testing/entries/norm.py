@@ -60,6 +60,7 @@ ENTRIES = [
               sizes={"n": (3, 5)}, single=("a", "b"), formula=f"({DX}, sum(g x^), sum(g))"),
     Entry("layer_norm[axis=(1, 2)]", lambda x, g, b: layer_norm(x, g, b, axis=(1, 2)),
           (real("a b n"), real("b n"), real("b n")), single=("a",)),
+    Entry("layer_norm[one vector]", layer_norm, (real("n"), real("n"), real("n")), sizes={"n": (3, 5)}, single=()),
     Entry("layer_norm[no scale]", layer_norm, (real("a n"),), sizes={"n": (3, 5)}, single=("a",)),
     Entry("instance_norm", instance_norm, (real("b c n"), real("c"), real("c")), sizes={"n": (3, 5)},
           single=("b", "c")),

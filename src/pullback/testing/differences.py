@@ -60,9 +60,9 @@ def slope(value: Value, arrays: Arrays, direction: Sequence[np.ndarray | None], 
     def moved(h: float) -> np.ndarray:
         return flat(value([a if d is None else a + h * d for a, d in zip(arrays, direction)]))
 
-    centre = flat(value(arrays))
     central, bends = [], []
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(all="ignore"):
+        centre = flat(value(arrays))
         for level in range(LEVELS):
             h = step / 2**level
             ahead, behind = moved(h), moved(-h)

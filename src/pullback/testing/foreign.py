@@ -120,8 +120,8 @@ class NumpySubject:
     """A NumPy function and a derivative written by hand.
 
     The derivative is one of: `vjp(cotangent, *inputs)`, one gradient per input; `grad(*inputs)`, the gradients of a
-    scalar function, or of a function of one array the elementwise derivative; `jacobian(*inputs)`, per input an array of shape
-    output.shape + input.shape; or the methods `forward(*inputs)` and `backward(cotangent)` of an object.
+    scalar function, or of a function of one array the elementwise derivative; `jacobian(*inputs)`, per input an array
+    of shape output.shape + input.shape; or the methods `forward(*inputs)` and `backward(cotangent)` of an object.
     """
 
     def __init__(

@@ -49,6 +49,7 @@ class GraphSubject:
 
     def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
         self.inputs = list(inputs)
+        self.every_output = list(outputs)
         self.outputs = [v for v in outputs if v.type.is_float]
         self.names = [v.name or f"input {i}" for i, v in enumerate(self.inputs)]
         self._order = toposort(self.outputs, stop=self.inputs)

@@ -22,10 +22,15 @@ def all_entries() -> tuple[Entry, ...]:
 
 
 def ops_of(entry: Entry) -> set[str]:
-    """Names of the ops (and `row:name` of the elementwise rows) in an entry's graph and its gradient's graph."""
+    """Names of the ops (and `row:name` of the elementwise rows) whose rules an entry proves: those in its graph, and in
+    the graphs of its gradients of all orders below the highest that it proves."""
     subject = Examination(entry).subject()
-    inputs, outputs = Examination(entry).build()
-    nodes = [*toposort(outputs, stop=inputs), *toposort(subject.formulas, stop=[*subject.inputs, *subject.cotangents])]
+    nodes = toposort(subject.every_output, stop=subject.inputs)
+    for _ in range(entry.orders - 1):
+        nodes += toposort(subject.formulas, stop=[*subject.inputs, *subject.cotangents])
+        subject = subject.derivative()
+        if subject is None:
+            break
     return {name_of(node.op) for node in nodes}
 
 

@@ -3,8 +3,9 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from importlib.metadata import version
 
-from .. import __version__
 from ..errors import PullbackError
 
 DONE, MISTAKE, USAGE, WRONG_GRADIENT, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
@@ -59,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
         f"  pullback predict model.safetensors houses.csv\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    top.add_argument("--version", action="version", version=f"pullback {__version__}")
+    top.add_argument("--version", action="version", version=f"pullback {version('pullback')}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def add(name: str, summary: str, examples: str) -> argparse.ArgumentParser:

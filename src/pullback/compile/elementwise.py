@@ -9,7 +9,7 @@ from .. import codegen
 from ..graph import Apply, Constant, Variable
 from ..kernels import vmath
 from ..ops.elementwise import BroadcastLike, Cast, Elementwise
-from ..rewrites.fuse import INTEGER_ROWS, Fused
+from ..rewrites.fuse import Fused, has_formula
 from .binding import Binding, Declined, binds
 from .buffers import Buffer
 
@@ -149,15 +149,11 @@ class _Body:
                 return f"{self._operand(x, 'int32' if x.dtype == 'bool' else x.dtype)} != 0"
             return self._operand(x, op.dtype)
         row = op.row
-        if row.native is None:
-            raise Declined
         dtypes = [v.dtype for v in node.inputs]
-        meet = op.compute_dtype(dtypes)
-        if not meet.startswith("float") and row.name not in INTEGER_ROWS:
+        if not has_formula(op, dtypes):
             raise Declined
-        if meet == "bool" and row.name != "where":
-            if row.result == "same":
-                raise Declined
+        meet = op.compute_dtype(dtypes)
+        if meet == "bool" and row.result != "same":
             meet = "int32"
         wanted = ["bool", meet, meet] if row.name == "where" else [meet] * row.arity
         operands = {letter: self._operand(v, d) for letter, v, d in zip(LETTERS, node.inputs, wanted)}

@@ -96,8 +96,8 @@ def ifelse(condition: Any, then: Any, otherwise: Any) -> Any:
 
     Args:
         condition: a scalar; not zero counts as true.
-        then, otherwise: functions without arguments (what they compute is lazy), or expressions; a variable, a list or a
-            tuple, the same number with the same dtypes and ranks in both.
+        then, otherwise: functions without arguments (what they compute is lazy), or expressions; a variable, a list
+            or a tuple, the same number with the same dtypes and ranks in both.
 
     Gradient: that of the chosen branch; the other one's inputs get exactly zero from it.
 

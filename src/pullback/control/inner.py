@@ -1,4 +1,4 @@
-"""What ops that hold a graph share: tracing functions, captured variables, shapes, connections and pullbacks of a graph."""
+"""What ops that hold a graph share: captured variables, shapes, connections and pullbacks of a graph."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -58,8 +58,9 @@ def close(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> tuple[Clos
 
 
 def pullback_graph(graph: ClosedGraph, wrt: Sequence[Variable]) -> tuple[list[Variable], list[Variable]]:
-    """(cotangents, answers): one new variable per output of `graph`, and per variable of `wrt` (inputs of the graph) its
-    gradient as an expression of the graph's inputs and the cotangents, or a typed answer where there is no formula."""
+    """(cotangents, answers): one new variable per output of `graph`, and per variable of `wrt` (inputs of the graph)
+    its gradient as an expression of the graph's inputs and the cotangents, or a typed answer where there is no formula.
+    """
     passed = [Passed()(v) for v in graph.outputs]
     cotangents = [Variable(v.type) if is_float(v) else None for v in graph.outputs]
     known = {p: c for p, c in zip(passed, cotangents) if c is not None}

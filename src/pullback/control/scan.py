@@ -55,14 +55,14 @@ def scan(
     """Call `fn` for each step and stack what it returns on a new first axis.
 
     Args:
-        fn: `fn(slice of each sequence.., earlier values of each state.., non_sequences..)` returns the new states and other
-            results: a variable, a list or tuple, optionally with `pb.until(condition)` last, and optionally a dict of
-            updates of shared variables beside them. It is called once, on symbolic variables; variables that it captures
-            from outside work like non_sequences.
+        fn: `fn(slice of each sequence.., earlier values of each state.., non_sequences..)` returns the new states and
+            other results: a variable, a list or tuple, optionally with `pb.until(condition)` last, and optionally a
+            dict of updates of shared variables beside them. It is called once, on symbolic variables; variables that
+            it captures from outside work like non_sequences.
         sequences: arrays whose first axis is walked; `dict(input=x, taps=[-1, 0])` gives fn several neighbours.
         outputs_info: one entry per output: an initial value (the output is a state, given back at the next step),
-            `dict(initial=values, taps=[-2, -1])` with as many initial values on the first axis as the state reaches back,
-            or None (a result that isn't fed back). Left out altogether: all outputs are results (a map).
+            `dict(initial=values, taps=[-2, -1])` with as many initial values on the first axis as the state reaches
+            back, or None (a result that isn't fed back). Left out altogether: all outputs are results (a map).
         non_sequences: values that are the same at every step.
         n_steps: how many steps; by default the length of the sequences (the shortest one). Zero steps give arrays of
             length 0.
@@ -72,15 +72,16 @@ def scan(
         return_updates: return (outputs, updates), where updates are the final values of the shared variables that fn
             updates, to be handed to `pb.function`.
 
-    Random draws: a draw's key and counter are inputs, so a draw inside `fn` that doesn't depend on the step is the same at
-    every step. Draw outside with a first axis of steps, and pass the result as a sequence, for fresh values each step.
+    Random draws: a draw's key and counter are inputs, so a draw inside `fn` that doesn't depend on the step is the same
+    at every step. Draw outside with a first axis of steps, and pass the result as a sequence, for fresh values.
 
-    Gradients: of the outputs with respect to sequences, initial values and everything that is read inside, to any order.
+    Gradients: with respect to sequences, initial values and everything that is read inside, to any order.
 
     Example:
         >>> import pullback as pb
         >>> x = pb.vector("x")
-        >>> totals = pb.scan(lambda x_t, total: total + x_t, sequences=x, outputs_info=pb.asarray(0.0).astype("float32"))
+        >>> zero = pb.constant(0.0, dtype="float32")
+        >>> totals = pb.scan(lambda x_t, total: total + x_t, sequences=x, outputs_info=zero)
         >>> totals.eval({x: [1.0, 2.0, 3.0]})
         array([1., 3., 6.], dtype=float32)
     """

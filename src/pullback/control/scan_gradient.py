@@ -57,7 +57,7 @@ class ScanPullback:
                 answers.append(accumulators[v] if v in accumulators else DisconnectedType()())
         return answers
 
-    # --- the window of steps that the gradient goes through -------------------------------------------------------------
+    # --- the window of steps that the gradient goes through -----------------------------------------------------------
     def _plan_window(self) -> None:
         op = self.op
         self.ran = length(self._trajectory()) if op.until else self.count
@@ -94,7 +94,7 @@ class ScanPullback:
         everything = concatenate([initial, trajectory], axis=0)
         return everything[self.skipped + (reach + tap) : self.ran + (reach + tap)]
 
-    # --- the backward scan ------------------------------------------------------------------------------------------------
+    # --- the backward scan --------------------------------------------------------------------------------------------
     def _formula(self, v: Variable) -> Variable | None:
         answer = self.found.get(v)
         if answer is None or isinstance(answer.type, DisconnectedType) or is_answer(answer):
@@ -172,7 +172,7 @@ class ScanPullback:
         """The node's input for an inner constant value."""
         return self.constants[list(self.inner_constants).index(v)]
 
-    # --- answers ------------------------------------------------------------------------------------------------------------
+    # --- answers ------------------------------------------------------------------------------------------------------
     def _sequence_answer(self, i: int, v: Variable, results: dict[Variable, Variable]) -> Variable:
         answer = self.found.get(v)
         if answer is not None and is_answer(answer):

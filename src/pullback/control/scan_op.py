@@ -96,7 +96,8 @@ class Scan(Op):
             outputs = step([*(x[at] for x in sequences), *read, *constants])
             for past, new in zip(history, outputs):
                 if new.shape != past[-1].shape:
-                    raise ShapeError(f"{self.name}: a state of shape {past[-1].shape} became {new.shape} at step {done}")
+                    old = past[-1].shape
+                    raise ShapeError(f"{self.name}: a state of shape {old} became {new.shape} at step {done}")
                 past.append(new)
             for found, new in zip(results, outputs[self.n_states :]):
                 found.append(new)

@@ -1,4 +1,4 @@
-"""Ops that hold graphs: their nodes are bound in place; a scan is unrolled, each step on its window of the sequences."""
+"""Ops that hold graphs: their nodes are bound in place; a scan is unrolled, each step on its windows."""
 
 from ...control import GraphOp, Scan
 from ..binding import Binding, Declined, binds

@@ -69,16 +69,14 @@ class Pool:
             self.workers = []
             self.started = False
 
-    def run(self, address: int, count: int, parallel: bool) -> None:
-        """Run `count` records. Another Python thread that runs a plan waits for its end."""
-        with self.lock:
-            if parallel and not self.started:
-                self.start()
-            if not self.futex and parallel:
-                with self._parking:
-                    self._plans += 1
-                    self._parking.notify_all()
-            self.run_plan(address, count)
+    def call_workers(self) -> None:
+        """Have the workers at hand for a plan with parallel records; the caller holds the lock."""
+        if not self.started:
+            self.start()
+        if not self.futex:
+            with self._parking:
+                self._plans += 1
+                self._parking.notify_all()
 
     def _work(self, tid: int) -> None:
         """A worker: inside native code until told to stop or, without a futex, to park until the next plan."""
@@ -169,7 +167,7 @@ def set_flush_denormals(flush: bool) -> None:
 class Launch:
     """A table of records, ready to run again and again: `launch()`. Keeps the table alive; values in it may change."""
 
-    __slots__ = ("_address", "_count", "_parallel", "_run", "table")
+    __slots__ = ("_address", "_count", "_parallel", "_pool", "table")
 
     def __init__(self, table: np.ndarray, count: int | None = None) -> None:
         good = isinstance(table, np.ndarray) and table.dtype == np.int64 and table.ndim == 2
@@ -185,13 +183,18 @@ class Launch:
         if count and (chunks.min() < 1 or chunks.max() > MOST_CHUNKS):
             raise ArgumentError(f"a record has 1 to {MOST_CHUNKS} chunks, not {chunks.min()} to {chunks.max()}")
         self.table = table
-        self._address = table.__array_interface__["data"][0]
-        self._count = count
+        self._address = ctypes.c_void_p(table.__array_interface__["data"][0])
+        self._count = ctypes.c_int64(count)
         self._parallel = bool(count and chunks.max() > 1)
-        self._run = pool().run
+        self._pool = pool()
 
     def __call__(self) -> None:
-        self._run(self._address, self._count, self._parallel)
+        """Run the plan. Another Python thread that runs one waits for its end."""
+        pool = self._pool
+        with pool.lock:
+            if self._parallel:
+                pool.call_workers()
+            pool.run_plan(self._address, self._count)
 
 
 def run(table: np.ndarray, count: int | None = None) -> None:

@@ -6,6 +6,7 @@ from .activation import *
 from .arithmetic import *
 from .attention import *
 from .boxes import *
+from .clipping import *
 from .conv import *
 from .creation import *
 from .ctc import *

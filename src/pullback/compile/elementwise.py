@@ -13,10 +13,12 @@ from ..rewrites.fuse import Fused, has_formula
 from .binding import Binding, Declined, binds
 from .buffers import Buffer
 
-SCALARS = {
-    "float32": "f32", "float64": "f64", "int64": "i64", "int32": "i32", "int8": "i8", "uint8": "u8", "uint32": "u32",
-    "uint64": "u64", "bool": "bool_",
+STORED = {
+    "float16": "f16", "float32": "f32", "float64": "f64", "int64": "i64", "int32": "i32", "int8": "i8", "uint8": "u8",
+    "uint32": "u32", "uint64": "u64", "bool": "bool_",
 }  # fmt: skip
+COMPUTED = STORED | {"float16": "f32"}
+EXACT_IN_SINGLE = {"float16", "float32", "int8", "uint8", "bool"}
 LETTERS = "xyz"
 
 
@@ -59,10 +61,10 @@ def bind_elementwise(node: Apply, b: Binding) -> None:
 
 def launch_copy(b: Binding, source: Buffer, target: Buffer) -> None:
     """Copy a strided window into a contiguous buffer of the same shape."""
-    if source.dtype not in SCALARS:
+    if source.dtype not in STORED:
         raise Declined
     loop = merge_axes(source.shape, [source.strides, target.strides])
-    kernel = _compile(_source(loop, [SCALARS[source.dtype]] * 2, 1, ["v1 = v0"], ["v1"]))
+    kernel = _compile(_source(loop, [STORED[source.dtype]] * 2, 1, ["v1 = v0"], ["v1"]))
     _launch(b, kernel, loop, [source, target], 1, [])
 
 
@@ -128,7 +130,7 @@ class _Body:
             self.names[node.outputs[0]] = name
         self.results = [self._operand(v, v.dtype) for v in outputs]
         self.out_dtypes = [v.dtype for v in outputs]
-        if not all(d in SCALARS for d in [*self.dtypes, *self.out_dtypes]):
+        if not all(d in STORED for d in [*self.dtypes, *self.out_dtypes]):
             raise Declined
 
     def _operand(self, v: Variable, dtype: str) -> str:
@@ -137,7 +139,7 @@ class _Body:
                 raise Declined
             return _literal(v.data.reshape(-1)[0], dtype)
         name = self.names[v]
-        return name if v.dtype == dtype else f"{_scalar(dtype)}({name})"
+        return name if _scalar(v.dtype) == _scalar(dtype) else f"{_scalar(dtype)}({name})"
 
     def _expression(self, node: Apply) -> str:
         op = node.op
@@ -145,6 +147,8 @@ class _Body:
             return self._operand(node.inputs[0], node.inputs[0].dtype)
         if isinstance(op, Cast):
             x = node.inputs[0]
+            if op.dtype == "float16" and x.dtype not in EXACT_IN_SINGLE:
+                raise Declined  # it would be rounded twice
             if op.dtype == "bool":
                 return f"{self._operand(x, 'int32' if x.dtype == 'bool' else x.dtype)} != 0"
             return self._operand(x, op.dtype)
@@ -160,7 +164,7 @@ class _Body:
         return substitute(row.native, operands)
 
     def kernel(self, loop: Loop, dtypes: Sequence[str]):
-        scalars = [SCALARS[d] for d in [*self.dtypes, *self.out_dtypes]]
+        scalars = [STORED[d] for d in [*self.dtypes, *self.out_dtypes]]
         return _compile(_source(loop, scalars, len(self.dtypes), self.statements, self.results))
 
 
@@ -182,9 +186,9 @@ def _substituted(formula: str, operands: tuple[tuple[str, str], ...]) -> str:
 
 
 def _scalar(dtype: str) -> str:
-    if dtype not in SCALARS:
+    if dtype not in COMPUTED:
         raise Declined
-    return SCALARS[dtype]
+    return COMPUTED[dtype]
 
 
 def _literal(value, dtype: str) -> str:

@@ -1,20 +1,77 @@
 """Vector mathematics: the functions that elementwise formulas may call.
 
-float32 has polynomials of its own (a few ulp, right at infinities, NaN, zeros and subnormals); float64 calls the C
-library lane by lane.
+float32 has code of its own: a polynomial in float32 for what training leans on (1 to 3 ulp), float64 arithmetic for the
+rest (rounded once, nearly). float64 calls the C library lane by lane. Everything is right at infinities, NaN, zeros and
+subnormals; the sign of a zero isn't promised. Polynomials without a source are minimax fits made for this library.
 """
 
-from ..codegen import T, bits, f32, fma, helper, i32, ibits, maximum, minimum
+from ..codegen import (
+    T,
+    bits,
+    copysign,
+    f32,
+    f64,
+    floor,
+    fma,
+    helper,
+    i32,
+    i64,
+    ibits,
+    isnan,
+    maximum,
+    minimum,
+    rint,
+    sqrt,
+    unroll,
+    vany,
+    vec,
+)
+from ..codegen import acos as libm_acos
+from ..codegen import acosh as libm_acosh
+from ..codegen import asin as libm_asin
+from ..codegen import asinh as libm_asinh
+from ..codegen import atan as libm_atan
+from ..codegen import atan2 as libm_atan2
+from ..codegen import atanh as libm_atanh
+from ..codegen import cbrt as libm_cbrt
+from ..codegen import cos as libm_cos
+from ..codegen import cosh as libm_cosh
+from ..codegen import erf as libm_erf
+from ..codegen import erfc as libm_erfc
 from ..codegen import exp as libm_exp
+from ..codegen import exp2 as libm_exp2
+from ..codegen import expm1 as libm_expm1
+from ..codegen import fmod as libm_fmod
+from ..codegen import hypot as libm_hypot
 from ..codegen import log as libm_log
 from ..codegen import log1p as libm_log1p
+from ..codegen import log2 as libm_log2
+from ..codegen import log10 as libm_log10
+from ..codegen import pow as libm_pow
+from ..codegen import sin as libm_sin
+from ..codegen import sinh as libm_sinh
+from ..codegen import tan as libm_tan
 from ..codegen import tanh as libm_tanh
 
 LOG2E = 1.4426950408889634
+LN2 = 0.6931471805599453
+SQRT_HALF = 0.7071067811865476
 LN2_HIGH, LN2_LOW = 0.693359375, -2.12194440e-4  # Cody and Waite: the high part has few bits, so that n * it is exact
+LOG10_2 = 0.30102999566398120
 ROUND = 12582912.0  # 1.5 * 2^23: adding it leaves the nearest whole number in the low bits
 ROUND_BITS = 0x4B400000
 INFINITY = float("inf")
+PI, HALF_PI, QUARTER_PI = 3.141592653589793, 1.5707963267948966, 0.7853981633974483
+HALF_PI_LOW = 6.123233995736766e-17
+TWO_OVER_PI_ALL = 0.6366197723675814
+# 2 / pi in pieces of 24 bits, so that their products with a float32 are exact in float64
+TWO_OVER_PI = (
+    0.6366197466850281, 2.5682552973194106e-08, 2.937095214933759e-16, 3.2543794001732456e-23, 1.2089613708828537e-29,
+    5.667556795740071e-37, 2.6204031112097215e-44, 7.053957680880629e-52, 1.582624282116559e-58,
+)  # fmt: skip
+
+
+# --- exponentials -----------------------------------------------------------------------------------------------------
 
 
 @helper
@@ -45,6 +102,99 @@ def exp(x: T) -> T:
     if T == f32:
         return _exp32(x)
     return libm_exp(x)
+
+
+@helper
+def _expm1_32(x0: f32) -> f32:
+    """x = n ln 2 + r: 2^n (e^r - 1) + (2^n - 1); 2^n is halved so that n may be 128."""
+    x = minimum(maximum(x0, -25.0), 89.0)
+    rounded = fma(x, LOG2E, ROUND)
+    n = rounded - ROUND
+    r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x))
+    p = fma(1.9845903443638235e-4, r, 1.3940719654783607e-3)
+    p = fma(p, r, 8.333389647305012e-3)
+    p = fma(p, r, 4.166635870933533e-2)
+    p = fma(p, r, 0.1666666567325592)
+    p = fma(p, r, 0.5)
+    p = fma(p, r * r, r)
+    half = bits((ibits(rounded) - (ROUND_BITS - 126)) << 23)
+    return p if n == 0.0 else 2.0 * fma(half, p, half - 0.5)
+
+
+@helper
+def expm1(x: T) -> T:
+    """e^x - 1, exact to 2 ulp near zero too."""
+    if T == f32:
+        return _expm1_32(x)
+    return libm_expm1(x)
+
+
+@helper
+def _exp2_64(x0: f64) -> f64:
+    """2^x for |x| up to 1000, relative error 2e-9: enough for a result in float32."""
+    x = minimum(maximum(x0, -1000.0), 1000.0)
+    n = rint(x)
+    r = x - n
+    p = fma(1.5478023601404363e-4, r, 1.3400430995820936e-3)
+    p = fma(p, r, 9.61799449061154e-3)
+    p = fma(p, r, 5.5503272175183214e-2)
+    p = fma(p, r, 0.2402265150562167)
+    p = fma(p, r, 0.6931472067085682)
+    p = fma(p, r, 0.999999999918907)
+    return p * bits((i64(n) + 1023) << 52)
+
+
+@helper
+def exp2(x: T) -> T:
+    if T == f32:
+        return f32(_exp2_64(f64(x)))
+    return libm_exp2(x)
+
+
+@helper
+def sigmoid(x: T) -> T:
+    """1 / (1 + e^-x), from e^-|x|, which doesn't overflow."""
+    e = exp(-abs(x))
+    return (e if x < 0.0 else T(1)) / (1.0 + e)
+
+
+@helper
+def tanh(x: T) -> T:
+    """Cephes' tanhf: a polynomial near zero, 1 - 2 / (e^2x + 1) elsewhere."""
+    if T == f32:
+        z = x * x
+        p = fma(-5.70498872745e-3, z, 2.06390887954e-2)
+        p = fma(p, z, -5.37397155531e-2)
+        p = fma(p, z, 1.33314422036e-1)
+        p = fma(p, z, -3.33332819422e-1)
+        near = fma(x * z, p, x)
+        far = 1.0 - 2.0 / (_exp32(2.0 * abs(x)) + 1.0)
+        far = -far if x < 0.0 else far
+        return near if abs(x) < 0.625 else far
+    return libm_tanh(x)
+
+
+@helper
+def sinh(x: T) -> T:
+    if T == f32:
+        z = x * x
+        p = fma(2.816950882333913e-6, z, 1.983615948120132e-4)
+        p = fma(p, z, 8.333349600434303e-3)
+        p = fma(p, z, 0.1666666716337204)
+        e = _exp2_64(f64(x) * LOG2E)
+        return fma(x * z, p, x) if abs(x) < 1.0 else f32(0.5 * (e - 1.0 / e))
+    return libm_sinh(x)
+
+
+@helper
+def cosh(x: T) -> T:
+    if T == f32:
+        e = _exp2_64(f64(x) * LOG2E)
+        return f32(0.5 * (e + 1.0 / e))
+    return libm_cosh(x)
+
+
+# --- logarithms -------------------------------------------------------------------------------------------------------
 
 
 @helper
@@ -95,24 +245,396 @@ def log1p(x: T) -> T:
 
 
 @helper
-def tanh(x: T) -> T:
-    """Cephes' tanhf: a polynomial near zero, 1 - 2 / (e^2x + 1) elsewhere."""
-    if T == f32:
-        z = x * x
-        p = fma(-5.70498872745e-3, z, 2.06390887954e-2)
-        p = fma(p, z, -5.37397155531e-2)
-        p = fma(p, z, 1.33314422036e-1)
-        p = fma(p, z, -3.33332819422e-1)
-        near = fma(x * z, p, x)
-        far = 1.0 - 2.0 / (_exp32(2.0 * abs(x)) + 1.0)
-        far = -far if x < 0.0 else far
-        return near if abs(x) < 0.625 else far
-    return libm_tanh(x)
+def _log2_series(s: f64) -> f64:
+    """log2((1 + s) / (1 - s)) for |s| < 0.1716, relative error 1e-11."""
+    z = s * s
+    p = fma(0.34074255481431914, z, 0.4116719999525037)
+    p = fma(p, z, 0.577083597950324)
+    p = fma(p, z, 0.9617966732666454)
+    return s * fma(p, z, 2.8853900817901548)
 
 
 @helper
-def sigmoid(x: T) -> T:
-    return 1.0 / (1.0 + exp(-x))
+def _log2_64(x: f64) -> f64:
+    """log2 x for a positive, normal x."""
+    b = ibits(x)
+    m = bits((b & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000)
+    high = m > 1.4142135623730951
+    m = 0.5 * m if high else m
+    n = f64((b >> 52) - (1022 if high else 1023))
+    return n + _log2_series((m - 1.0) / (m + 1.0))
 
 
-NAMES = {"exp": exp, "log": log, "log1p": log1p, "tanh": tanh, "sigmoid": sigmoid}
+@helper
+def _log2_any(x: f64) -> f64:
+    """log2 x of a float32 held in float64 (so that no subnormal is left)."""
+    r = _log2_64(x)
+    r = -INFINITY if x == 0.0 else r
+    r = x if x == INFINITY else r
+    return r if x >= 0.0 else (x - x) / (x - x)
+
+
+@helper
+def _log1p_64(x: f64) -> f64:
+    """log(1 + x) for x > -1, with full relative precision near zero."""
+    near = _log2_series(x / (2.0 + x))
+    return LN2 * (near if -0.29 < x < 0.41 else _log2_64(1.0 + x))
+
+
+@helper
+def log2(x: T) -> T:
+    if T == f32:
+        return f32(_log2_any(f64(x)))
+    return libm_log2(x)
+
+
+@helper
+def log10(x: T) -> T:
+    if T == f32:
+        return f32(LOG10_2 * _log2_any(f64(x)))
+    return libm_log10(x)
+
+
+@helper
+def asinh(x: T) -> T:
+    if T == f32:
+        a = f64(abs(x))
+        z = a * a
+        r = f32(_log1p_64(a + z / (1.0 + sqrt(1.0 + z))))
+        r = r if abs(x) < INFINITY else abs(x)
+        return -r if x < 0.0 else r
+    return libm_asinh(x)
+
+
+@helper
+def acosh(x: T) -> T:
+    if T == f32:
+        t = f64(x) - 1.0
+        r = f32(_log1p_64(t + sqrt(t * (t + 2.0))))
+        r = x if x == INFINITY else r
+        return r if x >= 1.0 else (x - x) / (x - x)
+    return libm_acosh(x)
+
+
+@helper
+def atanh(x: T) -> T:
+    if T == f32:
+        a = f64(abs(x))
+        r = f32(0.5 * _log1p_64(2.0 * a / (1.0 - a)))
+        r = INFINITY if a == 1.0 else r
+        r = r if a <= 1.0 else (x - x) / (x - x)
+        return -r if x < 0.0 else r
+    return libm_atanh(x)
+
+
+# --- powers -----------------------------------------------------------------------------------------------------------
+
+
+@helper
+def _pow32(x: f32, y: f32) -> f32:
+    """|x|^y = 2^(y log2 |x|), with the C library's rules for signs and special values."""
+    a = f64(abs(x))
+    r = f32(_exp2_64(f64(y) * _log2_any(a)))
+    whole = y == floor(y)
+    odd = whole and floor(0.5 * y) * 2.0 != y
+    r = -r if ibits(x) < 0 and odd else r
+    invalid = x < 0.0 and not whole and x != -INFINITY
+    r = (x - x) / (x - x) if invalid else r
+    r = f32(1) if x == -1.0 and abs(y) == INFINITY else r
+    return f32(1) if x == 1.0 or y == 0.0 else r
+
+
+@helper
+def pow(x: T, y: T) -> T:
+    if T == f32:
+        return _pow32(x, y)
+    return libm_pow(x, y)
+
+
+@helper
+def cbrt(x: T) -> T:
+    if T == f32:
+        r = f32(_exp2_64(0.3333333333333333 * _log2_any(f64(abs(x)))))
+        return -r if x < 0.0 else r
+    return libm_cbrt(x)
+
+
+@helper
+def hypot(x: T, y: T) -> T:
+    """sqrt(x^2 + y^2); infinite where either is, even beside a NaN."""
+    if T == f32:
+        a = f64(x)
+        b = f64(y)
+        r = f32(sqrt(fma(a, a, b * b)))
+        return INFINITY if abs(x) == INFINITY or abs(y) == INFINITY else r
+    return libm_hypot(x, y)
+
+
+# --- angles -----------------------------------------------------------------------------------------------------------
+
+
+@helper
+def _quadrant(x: f32):
+    """(r, q) with x = q pi / 2 + r modulo 2 pi and |r| <= pi / 4.
+
+    Beyond 2^20 q comes from the product of x with 2 / pi, piece by piece, whole multiples dropped on the way.
+    """
+    wide = f64(x)
+    n = rint(wide * TWO_OVER_PI_ALL)
+    r = fma(n, -HALF_PI_LOW, fma(n, -HALF_PI, wide))
+    if vany(vec(abs(x) > 1048576.0)):
+        large = abs(x) > 1048576.0
+        turns = wide * 0.0  # NaN where x is infinite
+        quarter = wide * 0.0
+        for j in unroll(9):
+            part = wide * TWO_OVER_PI[j]
+            part = part - 4.0 * rint(0.25 * part)
+            turns = turns + part
+            whole = rint(turns)
+            turns = turns - whole
+            quarter = quarter + whole
+        r = turns * HALF_PI if large else r
+        n = quarter if large else n
+    return f32(r), i64(n)
+
+
+@helper
+def _sin_near(r: f32) -> f32:
+    """sin r for |r| <= pi / 4."""
+    z = r * r
+    p = fma(-1.9516656175255775e-4, z, 8.332173340022564e-3)
+    p = fma(p, z, -0.16666655242443085)
+    return fma(r * z, p, r)
+
+
+@helper
+def _cos_near(r: f32) -> f32:
+    """cos r for |r| <= pi / 4."""
+    z = r * r
+    p = fma(2.4437729734927416e-5, z, -1.388736185617745e-3)
+    p = fma(p, z, 4.166664555668831e-2)
+    return fma(z * z, p, fma(-0.5, z, 1.0))
+
+
+@helper
+def sin(x: T) -> T:
+    if T == f32:
+        r, q = _quadrant(x)
+        y = _cos_near(r) if (q & 1) != 0 else _sin_near(r)
+        return -y if (q & 2) != 0 else y
+    return libm_sin(x)
+
+
+@helper
+def cos(x: T) -> T:
+    if T == f32:
+        r, q = _quadrant(x)
+        y = _sin_near(r) if (q & 1) != 0 else _cos_near(r)
+        return -y if ((q + 1) & 2) != 0 else y
+    return libm_cos(x)
+
+
+@helper
+def tan(x: T) -> T:
+    if T == f32:
+        r, q = _quadrant(x)
+        s = _sin_near(r)
+        c = _cos_near(r)
+        return -c / s if (q & 1) != 0 else s / c
+    return libm_tan(x)
+
+
+@helper
+def _atan_ratio(a: f64, b: f64) -> f32:
+    """The angle in [0, pi / 2] of the point (b, a), both at least 0: Cephes' atanf on the ratio."""
+    high = a > 2.414213562373095 * b
+    low = a <= 0.4142135623730951 * b
+    above = -b if high else (a if low else a - b)
+    below = a if high else (b if low else a + b)
+    base = f32(HALF_PI) if high else (f32(0) if low else f32(QUARTER_PI))
+    t = f32(above / below)
+    z = t * t
+    p = fma(-6.0777705162763596e-2, z, 0.1059364452958107)
+    p = fma(p, z, -0.14243511855602264)
+    p = fma(p, z, 0.19998469948768616)
+    p = fma(p, z, -0.33333316445350647)
+    return base + fma(t * z, p, t)
+
+
+@helper
+def atan(x: T) -> T:
+    if T == f32:
+        r = _atan_ratio(f64(abs(x)), f64(1))
+        return copysign(r, x)
+    return libm_atan(x)
+
+
+@helper
+def _atan2_32(y: f32, x: f32) -> f32:
+    both = abs(y) == INFINITY and abs(x) == INFINITY
+    a = f64(1) if both else f64(abs(y))
+    b = f64(1) if both else f64(abs(x))
+    r = _atan_ratio(a, b)
+    r = f32(0) if a == 0.0 and b == 0.0 else r
+    r = f32(PI) - r if ibits(x) < 0 else r
+    return x + y if isnan(x) or isnan(y) else copysign(r, y)
+
+
+@helper
+def atan2(y: T, x: T) -> T:
+    """The angle of the point (x, y); a zero's sign chooses the side of the cut."""
+    if T == f32:
+        return _atan2_32(y, x)
+    return libm_atan2(y, x)
+
+
+@helper
+def _asin_near(x: f32, z: f32) -> f32:
+    """asin x for 0 <= x <= 1/2, z = x^2."""
+    p = fma(4.2218420654535294e-2, z, 2.4147674441337585e-2)
+    p = fma(p, z, 4.5477088540792465e-2)
+    p = fma(p, z, 7.495241612195969e-2)
+    p = fma(p, z, 0.16666753590106964)
+    return fma(x * z, p, x)
+
+
+@helper
+def asin(x: T) -> T:
+    """asin x, from 1/2 on as pi / 2 - 2 asin(sqrt((1 - x) / 2))."""
+    if T == f32:
+        a = abs(x)
+        far = a > 0.5
+        z = 0.5 * (1.0 - a) if far else a * a
+        r = _asin_near(sqrt(z) if far else a, z)
+        r = f32(HALF_PI) - 2.0 * r if far else r
+        return -r if x < 0.0 else r
+    return libm_asin(x)
+
+
+@helper
+def acos(x: T) -> T:
+    """acos x = pi / 2 - asin x, and 2 asin(sqrt((1 - x) / 2)) from 1/2 on, mirrored below -1/2."""
+    if T == f32:
+        a = abs(x)
+        far = a > 0.5
+        z = 0.5 * (1.0 - a) if far else a * a
+        r = _asin_near(sqrt(z) if far else a, z)
+        near = f32(HALF_PI) - (-r if x < 0.0 else r)
+        away = f32(PI) - 2.0 * r if x < 0.0 else 2.0 * r
+        return away if far else near
+    return libm_acos(x)
+
+
+# --- the error function -----------------------------------------------------------------------------------------------
+
+
+@helper
+def _erf_near(x: f32) -> f32:
+    """erf x for |x| <= 1."""
+    z = x * x
+    p = fma(7.85385345807299e-5, z, -8.010190795175731e-4)
+    p = fma(p, z, 5.18832728266716e-3)
+    p = fma(p, z, -2.6853810995817184e-2)
+    p = fma(p, z, 0.1128358542919159)
+    p = fma(p, z, -0.3761262595653534)
+    p = fma(p, z, 0.12837916612625122)
+    return fma(x, p, x)
+
+
+@helper
+def _erfc_scaled(a: f32) -> f32:
+    """e^(a^2) erfc a for 0 <= a <= 11: a polynomial in (a - 2) / (a + 2), over 1 + 2 a."""
+    t = (a - 2.0) / (a + 2.0)
+    p = fma(-3.9944882155396044e-4, t, -1.2280014343559742e-3)
+    p = fma(p, t, 1.31330918520689e-3)
+    p = fma(p, t, 8.630096912384033e-3)
+    p = fma(p, t, -8.060143329203129e-3)
+    p = fma(p, t, -5.4203882813453674e-2)
+    p = fma(p, t, 0.16405542194843292)
+    p = fma(p, t, -0.16603146493434906)
+    p = fma(p, t, -9.27639827132225e-2)
+    p = fma(p, t, 1.2769783735275269)
+    return p / fma(2.0, a, 1.0)
+
+
+@helper
+def _exp_minus_product(x: f32, y: f32) -> f32:
+    """e^(-x y), with the rounding error of the product put right."""
+    s = x * y
+    return _exp32(-s) * (1.0 - fma(x, y, -s))
+
+
+@helper
+def _erfc_far(x: f32) -> f32:
+    """erfc |x|, but for |x| near 0."""
+    a = minimum(abs(x), 11.0)
+    return _exp_minus_product(a, a) * _erfc_scaled(a)
+
+
+@helper
+def erf(x: T) -> T:
+    if T == f32:
+        far = 1.0 - _erfc_far(x)
+        return _erf_near(x) if abs(x) < 1.0 else copysign(far, x)
+    return libm_erf(x)
+
+
+@helper
+def erfc(x: T) -> T:
+    """1 - erf x, without cancellation for large x."""
+    if T == f32:
+        far = _erfc_far(x)
+        far = 2.0 - far if x < 0.0 else far
+        return 1.0 - _erf_near(x) if abs(x) < 0.5 else far
+    return libm_erfc(x)
+
+
+@helper
+def ndtr(x: T) -> T:
+    """Distribution function of the standard normal: erfc(-x / sqrt(2)) / 2."""
+    if T == f32:
+        a = minimum(abs(x), 15.0)
+        far = 0.5 * _exp_minus_product(0.5 * a, a) * _erfc_scaled(SQRT_HALF * a)
+        far = far if x < 0.0 else 1.0 - far
+        return far if abs(x) > 0.7 else 0.5 + 0.5 * _erf_near(SQRT_HALF * x)
+    return 0.5 * libm_erfc(-SQRT_HALF * x)
+
+
+# --- remainders -------------------------------------------------------------------------------------------------------
+
+
+@helper
+def _safe_divisor(y: T) -> T:
+    """y, but 1 for the integers 0 and -1, division by which traps (the least integer has no negative)."""
+    return T(1) if y == 0 or (y < 0 and ~y == 0) else y
+
+
+@helper
+def mod(x: T, y: T) -> T:
+    """What is left of x after a whole number of times y, with the sign of y; integers modulo 0 give 0."""
+    if T == f32 or T == f64:
+        r = libm_fmod(x, y)
+        return r + y if r != 0.0 and (r < 0.0) != (y < 0.0) else r
+    return x % _safe_divisor(y)
+
+
+@helper
+def floor_divide(x: T, y: T) -> T:
+    """x / y rounded down, exactly; an integer divided by 0 gives 0."""
+    if T == f32 or T == f64:
+        r = libm_fmod(x, y)
+        whole = (x - r) / y - (T(1) if r != 0.0 and (r < 0.0) != (y < 0.0) else T(0))
+        down = floor(whole)
+        near = down + 1.0 if whole - down > 0.5 else down
+        return x / y if y == 0.0 else near
+    quotient = x // _safe_divisor(y)
+    return T(0) if y == 0 else (T(0) - x if y < 0 and ~y == 0 else quotient)
+
+
+NAMES = {
+    f.name: f
+    for f in (
+        acos, acosh, asin, asinh, atan, atan2, atanh, cbrt, cos, cosh, erf, erfc, exp, exp2, expm1, floor_divide, hypot,
+        log, log10, log1p, log2, mod, ndtr, pow, sigmoid, sin, sinh, tan, tanh,
+    )
+} | {"INFINITY": INFINITY, "LN2": LN2}  # fmt: skip

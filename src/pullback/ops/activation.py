@@ -79,7 +79,7 @@ _softplus = define(
     formula="g sigmoid(x)", domain=(REAL,),
 )  # fmt: skip
 ndtr = define(
-    "ndtr", scipy_function("ndtr"), "0.5 * erfc(-0.7071067811865476 * x)",
+    "ndtr", scipy_function("ndtr"), "ndtr(x)",
     lambda g, out, x: [strong_mul(g, _density(x))], "Distribution function of the standard normal.",
     formula="g exp(-x^2 / 2) / sqrt(2 pi)", domain=(REAL,),
 )  # fmt: skip
@@ -213,7 +213,7 @@ mish = define(
 )  # fmt: skip
 _gelu = define(
     "gelu", _flat_at_minus_infinity(lambda x: x * scipy_function("ndtr")(x)),
-    f"-0.0 if x < {FLAT!r} else 0.5 * x * erfc(-0.7071067811865476 * x)", _gelu_grad,
+    f"-0.0 if x < {FLAT!r} else x * ndtr(x)", _gelu_grad,
     "x times the distribution function of the standard normal (Hendrycks & Gimpel 2016).",
     formula="g (ndtr(x) + x exp(-x^2/2) / sqrt(2 pi))", domain=(REAL,),
 )  # fmt: skip

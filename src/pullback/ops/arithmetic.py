@@ -94,14 +94,14 @@ power = define(
     kinks=(Kink("x = 0, y = 0 (with respect to y)", "nothing: 0^y jumps from 0 to 1", "0"),),
 )  # fmt: skip
 mod = define(
-    "mod", np.mod, None,
+    "mod", np.mod, "mod(x, y)",
     lambda g, out, x, y: [g, strong_mul(negative(g), floor(divide(x, y)))],
     "Remainder of x / y, with the sign of y.",
     arity=2, result="same", formula="(g, -g floor(x / y))", domain=(REAL, POSITIVE),
     kinks=(Kink("x / y whole", "nothing: the value jumps", "the derivative from above"),),
 )  # fmt: skip
 floor_divide = define(
-    "floor_divide", np.floor_divide, None, lambda g, out, x, y: [LocallyConstant(), LocallyConstant()],
+    "floor_divide", np.floor_divide, "floor_divide(x, y)", lambda g, out, x, y: [LocallyConstant(), LocallyConstant()],
     "x / y rounded down.",
     arity=2, result="same", formula="(0, 0)", domain=(REAL, POSITIVE),
 )  # fmt: skip
@@ -112,7 +112,7 @@ abs = define(
     result="same", formula="g sign(x)", domain=(REAL,), kinks=(Kink("x = 0", "[-1, 1]", "0"),),
 )  # fmt: skip
 sign = define(
-    "sign", np.sign, "x if x != x else 1.0 if x > 0.0 else -1.0 if x < 0.0 else 0.0", _locally_constant,
+    "sign", np.sign, "1 if x > 0 else -1 if x < 0 else x", _locally_constant,
     "-1, 0 or 1.", result="same", formula="0", domain=(REAL,),
 )  # fmt: skip
 
@@ -193,16 +193,16 @@ equal, less, less_equal, greater, greater_equal, logical_and, logical_or, logica
 logical_not = define("logical_not", np.logical_not, "not (x != 0)", _never, "Whether x is false (zero).",
                      result="bool", domain=(REAL,))  # fmt: skip
 isnan = define("isnan", np.isnan, "x != x", _never, "Whether x is NaN.", result="bool", domain=(REAL,))
-isinf = define("isinf", np.isinf, None, _never, "Whether x is infinite.", result="bool", domain=(REAL,))
-isfinite = define("isfinite", np.isfinite, None, _never, "Whether x is neither infinite nor NaN.",
+isinf = define("isinf", np.isinf, "abs(x) == INFINITY", _never, "Whether x is infinite.", result="bool", domain=(REAL,))
+isfinite = define("isfinite", np.isfinite, "isfinite(x)", _never, "Whether x is neither infinite nor NaN.",
                   result="bool", domain=(REAL,))  # fmt: skip
-bitwise_and = define("bitwise_and", np.bitwise_and, None, _never, "Bits set in both (integers, booleans).",
+bitwise_and = define("bitwise_and", np.bitwise_and, "x & y", _never, "Bits set in both (integers, booleans).",
                      arity=2, result="same")  # fmt: skip
-bitwise_or = define("bitwise_or", np.bitwise_or, None, _never, "Bits set in either (integers, booleans).",
+bitwise_or = define("bitwise_or", np.bitwise_or, "x | y", _never, "Bits set in either (integers, booleans).",
                     arity=2, result="same")  # fmt: skip
-bitwise_xor = define("bitwise_xor", np.bitwise_xor, None, _never, "Bits set in exactly one (integers, booleans).",
+bitwise_xor = define("bitwise_xor", np.bitwise_xor, "x ^ y", _never, "Bits set in exactly one (integers, booleans).",
                      arity=2, result="same")  # fmt: skip
-invert = define("invert", np.invert, None, _never, "All bits flipped; for booleans, not.", result="same")
+invert = define("invert", np.invert, "~x", _never, "All bits flipped; for booleans, not.", result="same")
 
 # --- rounding: zero derivative wherever there is one --------------------------------------------------------------------
 JUMP = (Kink("jumps", "nothing: the value jumps", "0, as everywhere"),)

@@ -83,12 +83,13 @@ log1p = define("log1p", np.log1p, "log1p(x)", lambda g, out, x: [strong_mul(g, r
 log1mexp = define(
     "log1mexp",
     lambda x: np.where(x > -LN2, np.log(-np.expm1(x)), np.log1p(-np.exp(x))),  # Maechler 2012
-    None,
+    "log(-expm1(x)) if x > -LN2 else log1p(-exp(x))",
     lambda g, out, x: [strong_mul(g, negative(divide(exp(x), abs(expm1(x)))))],
     "log(1 - exp(x)) for x < 0, accurate near 0 and far from it.",
     formula="-g exp(x) / (1 - exp(x))", domain=((-3.0, -0.1),), kinks=_infinite_at("x = 0", "-"),
 )  # fmt: skip
-logit = define("logit", scipy_function("logit"), None,
+LOGIT = "log1p(2.0 * (x - 0.5)) - log1p(-2.0 * (x - 0.5)) if abs(x - 0.5) < 0.2 else log(x / (1.0 - x))"
+logit = define("logit", scipy_function("logit"), LOGIT,
                lambda g, out, x: [strong_mul(g, reciprocal(multiply(x, 1 - x)))],
                "log(x / (1 - x)), the inverse of sigmoid.",
                formula="g / (x (1 - x))", domain=((0.05, 0.95),), kinks=_infinite_at("x = 0 and x = 1"))  # fmt: skip
@@ -107,7 +108,8 @@ def _logaddexp_grad(g: Variable, out: Variable, x: Variable, y: Variable) -> lis
 
 
 logaddexp = define(
-    "logaddexp", np.logaddexp, None, _logaddexp_grad, "log(exp(x) + exp(y)) without overflow.",
+    "logaddexp", np.logaddexp, "x + LN2 if x == y else maximum(x, y) + log1p(exp(-abs(x - y)))", _logaddexp_grad,
+    "log(exp(x) + exp(y)) without overflow.",
     arity=2, formula="(g sigmoid(x - y), g sigmoid(y - x))", domain=(REAL, REAL),
     kinks=(Kink("x = y = -inf", "any weights in [0, 1] whose sum is at most 1", "0 to both: no mass, no gradient"),),
 )  # fmt: skip
@@ -123,12 +125,14 @@ def _x_log_grad(logarithm: Any, argument: Callable[[Variable], Variable]) -> Cal
 
 
 xlogy = define(
-    "xlogy", scipy_function("xlogy"), None, _x_log_grad(log, lambda y: y), "x log(y), and 0 where x is 0.",
+    "xlogy", scipy_function("xlogy"), "0.0 if x == 0.0 and y == y else x * log(y)", _x_log_grad(log, lambda y: y),
+    "x log(y), and 0 where x is 0.",
     arity=2, formula="(g log y, g x / y)", domain=(REAL, POSITIVE),
     kinks=_infinite_at("y = 0 (with respect to x)", "-"),
 )  # fmt: skip
 xlog1py = define(
-    "xlog1py", scipy_function("xlog1py"), None, _x_log_grad(log1p, lambda y: 1 + y),
+    "xlog1py", scipy_function("xlog1py"), "0.0 if x == 0.0 and y == y else x * log1p(y)",
+    _x_log_grad(log1p, lambda y: 1 + y),
     "x log(1 + y), and 0 where x is 0.",
     arity=2, formula="(g log(1 + y), g x / (1 + y))", domain=(REAL, (-0.9, 3.0)),
     kinks=_infinite_at("y = -1 (with respect to x)", "-"),

@@ -17,9 +17,11 @@ MOST_NODES = 64  # of one loop: beyond it registers spill, and compiling takes l
 MOST_INPUTS = 16
 MOST_OUTPUTS = 8
 DTYPES = {"float32", "float64", "int64", "int32", "int8", "uint8", "uint32", "uint64", "bool"}
-INTEGER_ROWS = {
-    "add", "subtract", "multiply", "negative", "square", "where", "maximum", "minimum", "clip", "equal", "not_equal",
-    "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor", "logical_not",
+BITWISE_ROWS = {"bitwise_and", "bitwise_or", "bitwise_xor", "invert"}
+INTEGER_ROWS = BITWISE_ROWS | {
+    "abs", "add", "subtract", "multiply", "negative", "square", "where", "maximum", "minimum", "clip", "equal",
+    "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
+    "logical_not", "mod", "floor_divide",
 }  # fmt: skip
 
 
@@ -91,12 +93,19 @@ def fusable(node: Apply) -> bool:
     dtypes = [v.dtype for v in node.inputs]
     if not isinstance(op, (Elementwise, Cast)) or not DTYPES.issuperset([*dtypes, node.outputs[0].dtype]):
         return False
-    if isinstance(op, Cast):
-        return True
-    meet = op.compute_dtype(dtypes)
-    if op.row.native is None or not (meet.startswith("float") or op.row.name in INTEGER_ROWS):
+    return isinstance(op, Cast) or has_formula(op, dtypes)
+
+
+def has_formula(op: Elementwise, dtypes: Sequence[str]) -> bool:
+    """Whether the row's native formula is right for inputs of these dtypes."""
+    meet, row = op.compute_dtype(dtypes), op.row
+    if row.native is None:
         return False
-    return not (meet == "bool" and op.row.result == "same" and op.row.name != "where")
+    if meet.startswith("float"):
+        return row.name not in BITWISE_ROWS
+    if meet == "bool" and row.result == "same":
+        return row.name in BITWISE_ROWS or row.name == "where"
+    return row.name in INTEGER_ROWS
 
 
 def groups(order: Sequence[Apply], graph: FunctionGraph, facts: ShapeFacts) -> list[list[Apply]]:

@@ -194,10 +194,10 @@ def test_gradients_of_nodes_carry_the_users_line(x):
 
 def test_deep_graphs_are_differentiated_without_recursion(x):
     y = x
-    for _ in range(20_000):
+    for _ in range(3_000):
         y = y * 0.9999 + x
     g = pb.grad(y.sum(), x)
-    assert len(toposort([g])) >= 40_000
+    assert len(toposort([g])) >= 6_000
 
 
 def test_the_walk_is_linear_in_the_graph(x):

@@ -270,9 +270,8 @@ def _vectors(name: str, what: str, of: Sequence[Variable], given: Any) -> list[V
 
 def _is_array_like(given: Sequence[Any], of: Sequence[Variable]) -> bool:
     """Whether a list is one vector as nested lists of numbers, not a list of vectors."""
-    return len(of) == 1 and of[0].ndim > 0 and np.ndim(given[0] if given else 0) < of[0].ndim and not isinstance(
-        given[0] if given else 0, Variable
-    )
+    first = given[0] if given else 0
+    return len(of) == 1 and not isinstance(first, Variable) and np.ndim(first) < of[0].ndim
 
 
 def _mirror(like: Any, found: Sequence[Variable]) -> Any:

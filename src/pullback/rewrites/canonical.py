@@ -166,16 +166,10 @@ def never_negative(v: Variable, depth: int = LOOK_UP) -> bool:
     op, inputs = v.owner.op, v.owner.inputs
     if isinstance(op, Elementwise):
         name = op.row.name
-        if name in ("maximum", "add", "multiply") and inputs[0] is inputs[1] and name == "multiply":
+        if name == "multiply" and inputs[0] is inputs[1]:
             return True
         return name in NEVER_NEGATIVE or (name in KEEP_SIGN and all(never_negative(x, depth - 1) for x in inputs))
     return isinstance(op, (Cast, *KEEP_NUMBERS)) and never_negative(inputs[0], depth - 1)
-
-
-@ordinary.on("maximum", "minimum")
-def extreme_of_one(node: Apply, facts: Facts) -> Variable | None:
-    """max(x, x) = x."""
-    return node.inputs[0] if node.inputs[0] is node.inputs[1] else None
 
 
 # --- choice and logic -------------------------------------------------------------------------------------------------

@@ -398,6 +398,21 @@ def test_pointers_move_and_change_their_type():
 
 
 @kernel
+def chosen_pointer(x: ptr(i32), y: ptr(i32), n: i64, lo: i64, hi: i64):
+    p = x if n > 1 else x + 2
+    q = x + 1 if n > 1 and x[n] > 0 else y
+    for i in range(lo, hi):
+        y[i] = p[i] + q[i]
+
+
+def test_a_choice_between_pointers():
+    x = np.arange(1, 9, dtype="i4")
+    for n, wanted in ((1, x[2:6] + 5), (2, x[:4] + x[1:5])):
+        _, y = both(chosen_pointer, x, np.full(4, 5, "i4"), n, n=4)
+        np.testing.assert_array_equal(y, wanted)
+
+
+@kernel
 def scratch(x: ptr(f32), y: ptr(f32), lo: i64, hi: i64):
     t = local(40)
     k = local(3, i64)

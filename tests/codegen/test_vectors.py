@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from pullback.codegen import (
+    BY_DTYPE,
     VL,
     T,
     f32,
     f64,
     fma,
+    from_source,
     helper,
     i32,
     i64,
@@ -175,6 +177,23 @@ def test_strided_and_reversed_access(dtype, rng):
         _, y = both(strided.specialise(T=KINDS[dtype]), x, np.zeros(2 * n, dtype), 5, n=n)
         np.testing.assert_array_equal(y[1::2], x[: 5 * n : 5])
         np.testing.assert_array_equal(y[::2], x[:n][::-1])
+
+
+@pytest.mark.parametrize("stride", [-1, 2, 3, 4, 5])
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "int32", "uint8", "bool"])
+def test_constant_strides_of_every_type(name, stride, rng):
+    """The last element of the array is the last that is read."""
+    n = 2 * VL + 3
+    kind = BY_DTYPE[np.dtype(name)].name
+    text = f"""
+def strides(x: ptr({kind}), y: ptr({kind}), lo: i64, hi: i64):
+    p = x + (hi - 1) if {stride} < 0 else x
+    for i in vrange(lo, hi):
+        y[i] = p[i * {stride}]
+"""
+    x = rng.integers(0, 2 if name == "bool" else 100, (n - 1) * abs(stride) + 1).astype(name)
+    _, y = both(from_source("strides", text), x, np.zeros(n, name), n=n)
+    np.testing.assert_array_equal(y, x[::stride])
 
 
 @kernel

@@ -433,7 +433,10 @@ class Emitter:
         """Elementwise `a if condition else b`."""
         if isinstance(a, Literal) and isinstance(b, Literal):
             raise Problem("a choice between two literals has no type: convert one, as in T(0.0)")
-        a, b = self.unify(a, b)
+        if isinstance(a, Value) and isinstance(a.type, Pointer):
+            b = self.coerce(b, a.type, "the other side of a choice")
+        else:
+            a, b = self.unify(a, b)
         if isinstance(condition.type, Vector):
             a, b = self.splat(a), self.splat(b)
         flags = self.flags if element_of(a.type).is_float else ""

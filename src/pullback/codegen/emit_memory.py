@@ -6,6 +6,8 @@ from . import target
 from .emit import Emitter, Lanes, Literal, Value, describe, is_vector
 from .types import Pointer, Problem, Scalar, Vector, bool_, f16, f32, i32, i64
 
+CLOSE_STRIDES = (Literal(2), Literal(3), Literal(4))
+
 
 class MemoryEmitter(Emitter):
     """An emitter that also reads and writes memory. `mask` limits every vector access through an index."""
@@ -22,6 +24,8 @@ class MemoryEmitter(Emitter):
             first = self.arithmetic("Sub", index.base, Literal(self.vl - 1))
             mask = self.mask and self.reversed(self.mask)
             return self.reversed(self.load_run(self.offset(pointer, self.coerce(first, i64, "an index")), mask))
+        if isinstance(index, Lanes) and self.mask is None and index.stride in CLOSE_STRIDES:
+            return self._load_close(self.offset(pointer, self.coerce(index.base, i64, "an index")), index.stride.value)
         places = self._places(pointer, index)
         kind = self._memory_vector(element)
         name = f"llvm.masked.gather.v{self.vl}{self._memory_suffix(element)}.v{self.vl}p0"
@@ -82,6 +86,19 @@ class MemoryEmitter(Emitter):
         self._masked_call(
             "void", name, f"{kind} {raw}", f"ptr {place.ref}", f"i32 {element.size}", self._mask_text(mask)
         )
+
+    def _load_close(self, place: Value, stride: int) -> Value:
+        """Every stride-th element: load all from the first to the last, and pick: up to three times as fast as a gather."""
+        element, count = self._element(place), self.vl * stride
+        wide = f"<{count} x {element.stored}>"
+        live = ", ".join(f"i1 {int(j <= count - stride)}" for j in range(count))
+        name = f"llvm.masked.load.v{count}{self._memory_suffix(element)}.p0"
+        mask = f"<{count} x i1> <{live}>"
+        zeros = f"{wide} zeroinitializer"
+        raw = self._masked_call(wide, name, f"ptr {place.ref}", f"i32 {element.size}", mask, zeros)
+        order = ", ".join(f"i32 {j * stride}" for j in range(self.vl))
+        picked = self._named(f"shufflevector {wide} {raw}, {wide} poison, <{self.vl} x i32> <{order}>")
+        return self._after_load(Value(Vector(element), picked), element)
 
     def reversed(self, value: Value) -> Value:
         """The lanes in the opposite order."""

@@ -122,6 +122,18 @@ def test_state_is_named_and_used_again():
     assert nn.Adam().updates([w], [w], state=state)[state["steps"]].eval() == 42
 
 
+@pytest.mark.parametrize("name", ["w", None])
+def test_parameters_of_one_name_or_none_have_a_state_each(name, rng):
+    parameters = [pb.shared(np.zeros(2), name=name) for _ in range(2)]
+    grads = rng.normal(size=(3, 2, 2))
+    g = pb.dmatrix("g")
+    step = pb.function([g], updates=nn.Momentum(0.1).updates([g[0], g[1]], parameters))
+    for value in grads:
+        step(value)
+    for i, w in enumerate(parameters):
+        np.testing.assert_allclose(w.get_value(), run(nn.Momentum(0.1), np.zeros(2), grads[:, i])[-1], rtol=1e-12)
+
+
 def test_learning_rate_may_be_a_schedule_or_a_variable():
     w = pb.shared(np.zeros(1), name="w")
     rate = pb.shared(0.5)

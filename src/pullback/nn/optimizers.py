@@ -10,6 +10,7 @@ With `function` they make a training step of any cost:
     (20.0, array([ 2., -1.]))
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -92,12 +93,12 @@ class Optimizer(Configuration):
         rate = self.learning_rate(done) if isinstance(self.learning_rate, Schedule) else self.learning_rate
         rate = ops.cast(ops.asarray(rate), "float64")
         updates: dict[SharedVariable, Variable] = {steps: steps + 1}
-        for w, g in zip(parameters, grads):
+        for w, g, name in zip(parameters, grads, _distinct([w.name or "parameter" for w in parameters])):
             rule = replace(self, weight_decay=0.0) if w in undecayed else self
-            slots = {name: _slot(state, w, name, first) for name, first in self.slots().items()}
+            slots = {k: _slot(state, w, f"{name}.{k}", first) for k, first in self.slots().items()}
             scaled = rate * (multipliers or {}).get(w, 1.0)
             updates[w], new = rule.rule(w, g, slots, scaled, done + 1.0)
-            updates |= {slots[name]: value for name, value in new.items()}
+            updates |= {slots[k]: value for k, value in new.items()}
         return updates
 
     def decayed(self, w: Variable, g: Variable) -> Variable:
@@ -114,7 +115,13 @@ def _kept(state: dict[str, SharedVariable], name: str, first: np.ndarray) -> Sha
 
 def _slot(state: dict[str, SharedVariable], w: SharedVariable, name: str, first: float | np.ndarray) -> SharedVariable:
     value = first if isinstance(first, np.ndarray) else np.full_like(w.storage, first)
-    return _kept(state, f"{w.name}.{name}", value)
+    return _kept(state, name, value)
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """The names, with a number behind those that occur more than once."""
+    times = Counter(names)
+    return [name if times[name] == 1 else f"{name} {i}" for i, name in enumerate(names)]
 
 
 def _as(w: Variable, scalar: Any) -> Variable:

@@ -434,9 +434,11 @@ class Emitter:
         if isinstance(a, Literal) and isinstance(b, Literal):
             raise Problem("a choice between two literals has no type: convert one, as in T(0.0)")
         if isinstance(a, Value) and isinstance(a.type, Pointer):
+            if is_vector(condition):
+                raise Problem("lanes can't choose between pointers: choose between what they point at")
             b = self.coerce(b, a.type, "the other side of a choice")
-        else:
-            a, b = self.unify(a, b)
+            return self.value(a.type, f"select {self.typed(condition)}, {self.typed(a)}, {self.typed(b)}")
+        a, b = self.unify(a, b)
         if isinstance(condition.type, Vector):
             a, b = self.splat(a), self.splat(b)
         flags = self.flags if element_of(a.type).is_float else ""

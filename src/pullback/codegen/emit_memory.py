@@ -88,7 +88,7 @@ class MemoryEmitter(Emitter):
         )
 
     def _load_close(self, place: Value, stride: int) -> Value:
-        """Every stride-th element: load all from the first to the last, and pick: up to three times as fast as a gather."""
+        """Every stride-th element: load all from first to last, and pick. Up to three times as fast as a gather."""
         element, count = self._element(place), self.vl * stride
         wide = f"<{count} x {element.stored}>"
         live = ", ".join(f"i1 {int(j <= count - stride)}" for j in range(count))
@@ -103,8 +103,8 @@ class MemoryEmitter(Emitter):
     def reversed(self, value: Value) -> Value:
         """The lanes in the opposite order."""
         order = ", ".join(f"i32 {j}" for j in reversed(range(self.vl)))
-        operands = f"{self.typed(value)}, {self.llvm(value.type)} poison"
-        return self.value(value.type, f"shufflevector {operands}, <{self.vl} x i32> <{order}>")
+        mask = f"<{self.vl} x i32> <{order}>"
+        return self.value(value.type, f"shufflevector {self.typed(value)}, {self.llvm(value.type)} poison, {mask}")
 
     def first_lanes(self, count: Any) -> Value:
         """The mask of the first `count` lanes."""

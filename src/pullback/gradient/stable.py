@@ -124,16 +124,10 @@ class Match:
         a, b = self.row(v, "subtract") or (None, None)
         return b if a is not None and self.is_number(a, 1, b) else None
 
-    def softmax(self, v: Variable) -> tuple[Variable, int] | None:
-        """(x, axis) if `v` is the softmax of x, as an op or spelt exp(x) / sum(exp(x))."""
-        node = self.node(v, Softmax)
-        if node is not None:
-            return node.inputs[0], node.op.axis
-        return self.quotient_softmax(*self.row(v, "divide") or (None, None))
-
-    def quotient_softmax(self, top: Variable | None, bottom: Variable | None) -> tuple[Variable, int] | None:
-        x = None if top is None else self.unary(top, "exp")
-        if x is None or bottom is None:
+    def softmax(self, top: Variable, bottom: Variable) -> tuple[Variable, int] | None:
+        """(x, axis) if top / bottom is exp(x) / sum(exp(x)) along one axis."""
+        x = self.unary(top, "exp")
+        if x is None:
             return None
         node = self.node(bottom, Sum)
         if node is not None and (node.op.keepdims or node.op.axis == (0,)):
@@ -176,9 +170,8 @@ def log_of(m: Match, v: Variable) -> Variable | None:
     if isinstance(node.op, Sum):
         x = m.unary(node.inputs[0], "exp")
         return None if x is None else logsumexp(m.arg(x), node.op.axis, keepdims=node.op.keepdims)
-    if (found := m.softmax(v)) is not None:
-        x, axis = found
-        return LogSoftmax(axis)(m.arg(x))
+    if isinstance(node.op, Softmax):
+        return LogSoftmax(node.op.axis)(m.arg(node.inputs[0]))
     if (x := m.unary(v, "exp")) is not None:
         return m.arg(x)
     if (x := m.unary(v, "sigmoid")) is not None:
@@ -192,7 +185,8 @@ def log_of(m: Match, v: Variable) -> Variable | None:
         return None if a is None or b is None else logaddexp(m.arg(a), m.arg(b))
     if (x := m.unary(v, "negative")) is not None and (x := m.unary(x, "expm1")) is not None:
         return log1mexp(m.arg(x))
-    return None
+    form = stable_form(node, m.hidden)
+    return None if form is None else log_of(m, form)
 
 
 def log_of_one_plus(m: Match, x: Variable) -> Variable:
@@ -250,7 +244,7 @@ def _minus(m: Match, x: Variable) -> Variable:
 def _divide(m: Match, top: Variable, bottom: Variable) -> Variable | None:
     if m.is_number(top, 1, bottom):
         return _reciprocal(m, bottom)
-    if (found := m.quotient_softmax(top, bottom)) is not None:
+    if (found := m.softmax(top, bottom)) is not None:
         x, axis = found
         return Softmax(axis)(m.arg(x))
     x = m.unary(top, "exp")
@@ -267,11 +261,8 @@ def _divide(m: Match, top: Variable, bottom: Variable) -> Variable | None:
 def _subtract(m: Match, a: Variable, b: Variable) -> Variable | None:
     if (x := m.unary(a, "exp")) is not None and m.is_number(b, 1, a):
         return expm1(m.arg(x))
-    if m.is_number(a, 1, b):
-        if (x := m.unary(b, "exp")) is not None:
-            return negative(expm1(m.arg(x)))
-        if (x := m.unary(b, "sigmoid")) is not None:
-            return sigmoid(_minus(m, x))
+    if (x := m.unary(b, "exp")) is not None and m.is_number(a, 1, b):
+        return negative(expm1(m.arg(x)))
     return None
 
 

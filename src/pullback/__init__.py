@@ -14,7 +14,7 @@ from typing import Any as _Any
 
 from .compile import In, evaluate_variable, function
 from .compile.transforms import jit, value_and_grad
-from .config import config
+from .config import config, nan_guard
 from .control import GraphOp, Scan, as_op, checkpoint, foldl, foldr, ifelse, map, scan, until, while_loop
 from .errors import (
     ArgumentError,
@@ -49,6 +49,7 @@ from .graph import (
     Variable,
     clone_replace,
     debugprint,
+    eager,
     grad_not_implemented,
     grad_undefined,
     graph_inputs,

@@ -1,4 +1,4 @@
-"""Settings of the process. `pb.config.floatX = "float64"`, or for a while: `with pb.config.override(floatX="float64")`."""
+"""Settings of the process: `pb.config.floatX = "float64"`, or in a block `with pb.config.override(floatX="float64")`."""
 
 import contextlib
 import os
@@ -64,3 +64,12 @@ class Config:
 
 
 config = Config()
+
+
+def nan_guard() -> contextlib.AbstractContextManager[None]:
+    """`with pb.nan_guard(): ...` stops at the first op, forward or backward, that makes a non-finite number.
+
+    The error names the op, the place in the array, whether its inputs were finite, and the user's line that built it.
+    Functions called inside run op by op, without fusion: slow, for hunting.
+    """
+    return config.override(nan_guard=True)

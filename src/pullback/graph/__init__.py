@@ -1,6 +1,7 @@
 """Graphs of operations: what is computed, with no numerics of its own."""
 
 from .clone import ClosedGraph, clone_replace, rebuild
+from .eager import EagerValues, eager
 from .flat import FlatGraph, flatten, unflatten
 from .interpreter import evaluate, run_node
 from .op import Apply, Op, Origin, gradient_of, user_line
@@ -20,8 +21,9 @@ from .variable import Constant, SharedVariable, Variable, aligned_empty, as_vari
 from .walk import ancestors, graph_inputs, leaves, shared_variables, toposort
 
 __all__ = [
-    "Apply", "ClosedGraph", "Constant", "DisconnectedType", "FlatGraph", "NonAnswer", "NotImplementedType", "Op", "Origin", "SharedVariable",
-    "TensorType", "Type", "UndefinedType", "Variable", "aligned_empty", "ancestors", "as_array", "as_variable",
-    "clone_replace", "debugprint", "evaluate", "flatten", "gradient_of", "grad_not_implemented", "grad_undefined", "graph_inputs", "leaves",
-    "rebuild", "run_node", "shared_variables", "to_dot", "to_svg", "toposort", "unflatten", "user_line",
+    "Apply", "ClosedGraph", "Constant", "DisconnectedType", "EagerValues", "FlatGraph", "NonAnswer",
+    "NotImplementedType", "Op", "Origin", "SharedVariable", "TensorType", "Type", "UndefinedType", "Variable",
+    "aligned_empty", "ancestors", "as_array", "as_variable", "clone_replace", "debugprint", "eager", "evaluate",
+    "flatten", "grad_not_implemented", "grad_undefined", "gradient_of", "graph_inputs", "leaves", "rebuild",
+    "run_node", "shared_variables", "to_dot", "to_svg", "toposort", "unflatten", "user_line",
 ]  # fmt: skip

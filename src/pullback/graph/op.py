@@ -4,6 +4,7 @@ import contextlib
 import contextvars
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
@@ -42,6 +43,15 @@ def gradient_of(node: "Apply") -> Iterator[None]:
         _rule_origin.reset(token)
 
 
+class Observer(threading.local):
+    """Who is told of each new node in this thread: `eager` puts itself here."""
+
+    current: Any = None
+
+
+observer = Observer()
+
+
 class Op:
     """An operation: its type rule, its meaning and its gradient, together.
 
@@ -50,9 +60,9 @@ class Op:
     - `make_node(*inputs)`: check the inputs, return `Apply(self, inputs, output_types)`;
     - `perform(*arrays)`: the meaning in NumPy; returns an array, or a tuple of arrays for several outputs. It never
       writes to its inputs (unless `destroy_map` says so) and returns no view of them (unless `view_map` says so);
-    - `grad(inputs, output_grads)`, or where the outputs are needed `L_op(inputs, outputs, output_grads)`: one answer per
-      input, each a Variable (the formula), `grad_undefined(...)`, `grad_not_implemented(...)` or `DisconnectedType()()`.
-      Output gradients are always values: an output that the cost doesn't depend on arrives as zeros;
+    - `grad(inputs, output_grads)`, or where the outputs are needed `L_op(inputs, outputs, output_grads)`: one answer
+      per input, each a Variable (the formula), `grad_undefined(...)`, `grad_not_implemented(...)` or
+      `DisconnectedType()()`. Output gradients are always values: an output that the cost doesn't depend on arrives as zeros;
     - `connection_pattern(node)` where not every output depends on every input;
     - `infer_shape(node, shapes, values)` where output shapes follow from input shapes.
 
@@ -123,6 +133,8 @@ class Apply:
         self.inputs = tuple(inputs)
         self.outputs = tuple(Variable(t, self, i) for i, t in enumerate(output_types))
         self.origin = origin or user_line()
+        if observer.current is not None:
+            observer.current.compute(self)
 
     def connection_pattern(self) -> list[list[bool]]:
         """The op's pattern, with what can't be differentiated struck out: integers have no neighbourhood."""

@@ -143,7 +143,7 @@ class NotImplementedType(NonAnswer):
 
 
 def grad_undefined(op: "Op", index: int, x: "Variable", why: str) -> "Variable":
-    """The answer "mathematically undefined" for input number `index` (the variable `x`) of `op`; `why` says the reason."""
+    """The answer "mathematically undefined" for input number `index` (the variable `x`) of `op`, and `why`."""
     from .variable import Variable
 
     return Variable(UndefinedType(op, index, why))

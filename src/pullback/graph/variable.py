@@ -48,8 +48,13 @@ class Variable:
     def __bool__(self) -> bool:
         raise PullbackTruthError(
             f"{self} is symbolic: it has no truth value while the graph is built. "
-            "Use pb.where or pb.ifelse to choose, pb.equal to compare values, and `is` or `is None` to compare variables."
+            "Use pb.where or pb.ifelse to choose, pb.equal to compare values, `is` or `is None` to compare variables."
         )
+
+    def __str__(self) -> str:
+        """The name; inside `with eager()` also the value."""
+        value = _eager_value(self)
+        return repr(self) if value is None else f"{self!r} = {value}"
 
     def __repr__(self) -> str:
         if self.name:
@@ -58,6 +63,12 @@ class Variable:
             suffix = f".{self.index}" if len(self.owner.outputs) > 1 else ""
             return f"{self.owner.op}{suffix}"
         return f"<{self.type}>"
+
+
+def _eager_value(v: "Variable") -> np.ndarray | None:
+    from .op import observer
+
+    return None if observer.current is None else observer.current.get(v)
 
 
 class PullbackTruthError(PullbackError, TypeError):

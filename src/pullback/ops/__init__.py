@@ -7,6 +7,7 @@ from .arithmetic import *
 from .attention import *
 from .boxes import *
 from .clipping import *
+from .collective import *
 from .conv import *
 from .creation import *
 from .ctc import *

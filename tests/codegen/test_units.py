@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
@@ -300,6 +301,43 @@ def test_a_narrower_instruction_set_can_be_forced(folder):
     process = start(PULLBACK_ISA="avx4096")
     out, err = process.communicate(timeout=60)
     assert process.returncode != 0 and "PULLBACK_ISA=avx4096: this machine has" in err
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_forked_while_another_thread_compiles(folder):
+    kernels = [fresh() for _ in range(12)]
+    thread = threading.Thread(target=lambda: [link([k]) for k, _ in kernels[:-1]])
+    thread.start()
+    try:
+        for _ in range(4):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                y = np.zeros(1, "i8")
+                call(kernels[-1][0], y, n=1)
+                os._exit(0 if y[0] == kernels[-1][1] else 3)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        thread.join()
+
+
+def test_threads_share_one_pool_and_one_linker():
+    done = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "1\n", done.stderr
+
+
+FIRST_USE = """
+import threading
+from pullback.codegen import launcher
+start, pools = threading.Barrier(4), []
+def work():
+    start.wait()
+    pools.append(launcher.pool())
+threads = [threading.Thread(target=work) for _ in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(len(set(map(id, pools))))
+"""
 
 
 # LLVM

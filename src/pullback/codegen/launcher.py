@@ -2,8 +2,6 @@
 
 import atexit
 import ctypes
-import functools
-import hashlib
 import math
 import os
 import threading
@@ -14,6 +12,7 @@ import numpy as np
 from ..errors import ArgumentError
 from . import launcher_ir
 from .launcher_ir import MOST_CHUNKS, RECORD
+from .units import load_ir
 
 SPINS = 4000  # pauses of an idle worker before it sleeps: some tens of microseconds
 FLUSH_BITS = 0x8040  # of the x86 control word: results to zero, operands as zero
@@ -24,7 +23,7 @@ class Pool:
 
     def __init__(self, futex: bool) -> None:
         self.futex = futex
-        symbols = _load_launcher(futex)
+        symbols = load_ir("launcher", launcher_ir.launcher_ir(futex), launcher_ir.EXPORTS)
         self.run_plan = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(symbols["run_plan"])
         self._worker = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(symbols["worker"])
         self._wake = ctypes.CFUNCTYPE(None)(symbols["wake"])
@@ -102,23 +101,17 @@ class Pool:
         self._sleepers.value = 0
 
 
-@functools.cache
+_pool_lock = threading.Lock()
+_pool: Pool | None = None
+
+
 def pool() -> Pool:
     """The process's pool."""
-    return Pool(launcher_ir.has_futex())
-
-
-def _load_launcher(futex: bool) -> dict[str, int]:
-    from . import cache, toolchain, units
-
-    store = units.object_cache()
-    name = hashlib.sha256(f"{toolchain.fingerprint()} launcher {futex}".encode()).hexdigest()[:40]
-    entry = store.get(name)
-    if entry is None:
-        code = toolchain.compile_ir(launcher_ir.launcher_ir(futex), toolchain.new_machine())
-        entry = cache.Entry(None, code)
-        store.put(name, entry)
-    return toolchain.linker().load([entry.code], {}, list(launcher_ir.EXPORTS))
+    global _pool
+    if _pool is None:
+        with _pool_lock:
+            _pool = _pool or Pool(launcher_ir.has_futex())
+    return _pool
 
 
 def default_threads() -> int:

@@ -53,6 +53,10 @@ class Store:
 
 
 _store = Store()
+if hasattr(os, "register_at_fork"):  # a child must not inherit a lock that a thread of its parent holds
+    os.register_at_fork(
+        before=_store.lock.acquire, after_in_parent=_store.lock.release, after_in_child=_store.lock.release
+    )
 
 
 def link(kernels: Iterable[Kernel | KernelInstance]) -> dict[Any, int]:
@@ -72,6 +76,19 @@ def link(kernels: Iterable[Kernel | KernelInstance]) -> dict[Any, int]:
     return {k: addresses[i.entry_symbol] for k, i in zip(kernels, instances)}
 
 
+def load_ir(name: str, text: str, exports: Iterable[str]) -> dict[str, int]:
+    """Load hand-written IR through the same cache; gives the addresses of `exports`."""
+    from .toolchain import compile_ir, linker, new_machine
+
+    with _store.lock:
+        file = _file_name(f"{name} {hashlib.sha256(text.encode()).hexdigest()}")
+        entry = object_cache().get(file)
+        if entry is None:
+            entry = cache.Entry(None, compile_ir(text, new_machine()))
+            object_cache().put(file, entry)
+        return linker().load([entry.code], {}, list(exports))
+
+
 def forget(kernel: Kernel | KernelInstance) -> None:
     """Link the unit anew when it is next needed (its old code stays loaded, for those who hold its address)."""
     instance = as_instance(kernel)
@@ -88,7 +105,7 @@ def _collect(instances: list[KernelInstance], loaded: dict[str, int]) -> dict[st
     seen, todo = set(first), deque(first.values())
     while todo:
         instance = todo.popleft()
-        entry = object_cache().get(_file_name(instance))
+        entry = object_cache().get(_file_name(instance.key))
         called = None if entry is None else _resolved(entry.notes, instance)
         if called is None:
             missing.append(instance)
@@ -152,7 +169,7 @@ def _compile_all(missing: list[KernelInstance], seen: set[str], loaded: dict[str
 
 def _make(instance: KernelInstance, machine: Any) -> tuple[Unit, list[KernelInstance]]:
     """One unit from the cache, or compiled and put there."""
-    entry = object_cache().get(_file_name(instance))
+    entry = object_cache().get(_file_name(instance.key))
     called = None if entry is None else _resolved(entry.notes, instance)
     if called is None:
         from .lower import lower
@@ -161,7 +178,7 @@ def _make(instance: KernelInstance, machine: Any) -> tuple[Unit, list[KernelInst
         text, units = lower(instance)
         called = list(units.values())
         entry = cache.Entry([_noted(c) for c in called], compile_ir(text, machine))
-        object_cache().put(_file_name(instance), entry)
+        object_cache().put(_file_name(instance.key), entry)
     return Unit(instance, entry.code, [c.symbol for c in called]), called
 
 
@@ -182,10 +199,10 @@ def _resolved(notes: Any, caller: KernelInstance) -> list[KernelInstance] | None
         return None
 
 
-def _file_name(instance: KernelInstance) -> str:
+def _file_name(key: str) -> str:
     from .toolchain import fingerprint
 
-    return hashlib.sha256(f"{fingerprint()} {instance.key}".encode()).hexdigest()[:40]
+    return hashlib.sha256(f"{fingerprint()} {key}".encode()).hexdigest()[:40]
 
 
 def _cores() -> int:

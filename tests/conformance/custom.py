@@ -1,10 +1,16 @@
 """Tests of the cases that no expression can state: `test_<case id>(case, backend)`."""
 
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import pullback as pb
+from pullback import nn
 
 from .cases import array_of
 from .outcome import Mismatch
@@ -16,7 +22,7 @@ def require(condition: Any, message: str) -> None:
 
 
 def test_dropout_mask_shared(case: dict[str, Any], backend: str) -> None:
-    """The mask of the forward pass is the mask of the gradient, new at every call, the same again from the same seed."""
+    """Value and gradient share the mask, which is new at every call, and the same again from the same seed."""
     ones = array_of(case["inputs"]["x"])
 
     def build() -> pb.compile.Function:
@@ -38,3 +44,42 @@ def test_dropout_mask_shared(case: dict[str, Any], backend: str) -> None:
     again = build()
     require(np.array_equal(call(again)[0], first[0]), "the same seed drew another first mask")
     require(np.array_equal(call(again)[0], second[0]), "the same seed drew another second mask")
+
+
+def test_resume_bit_exact(case: dict[str, Any], backend: str) -> None:
+    """Training that is stopped and resumed in another process gives the bits of training without a break."""
+    root = Path(__file__).parent.parent.parent
+    with tempfile.TemporaryDirectory() as folder:
+        whole, half, rest = (Path(folder) / f"{name}.safetensors" for name in ("whole", "half", "rest"))
+        for steps, source, target in ((6, "-", whole), (3, "-", half), (6, half, rest)):
+            command = [sys.executable, "-m", "tests.conformance.resume", str(steps), backend, str(source), str(target)]
+            done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+            require(done.returncode == 0, f"the process that trains up to step {steps} failed: {done.stderr[-500:]}")
+        seen, resumed = (json.loads(path.with_suffix(".json").read_text()) for path in (whole, rest))
+        same = len(seen) == 6 and resumed == seen[3:]
+        require(same, f"rows or losses of steps 4 to 6 differ: {resumed} and {seen[3:]}")
+        require(whole.read_bytes() == rest.read_bytes(), "the final states differ")
+        check_every_part_is_needed(half)
+
+
+def check_every_part_is_needed(checkpoint: Path) -> None:
+    """A checkpoint without any one of its parts is refused by the name of the part."""
+    from safetensors.numpy import load_file, save_file
+
+    header = checkpoint.read_bytes()
+    length = int.from_bytes(header[:8], "little")
+    description = json.loads(json.loads(header[8 : 8 + length])["__metadata__"]["pullback"])
+    arrays = load_file(checkpoint)
+    damaged = checkpoint.with_name("damaged.safetensors")
+    slots = [name for name in arrays if name.startswith("optimizer/")]
+    for name in [*slots, "draws", "cursor"]:
+        kept = {k: v for k, v in arrays.items() if k != name}
+        told = {k: v for k, v in description.items() if k != name}
+        save_file(kept, damaged, metadata={"pullback": json.dumps(told)})
+        word = name.removeprefix("optimizer/")
+        try:
+            nn.Network.load(damaged)
+        except pb.PullbackError as error:
+            require(word in str(error), f"without {word} loading says: {error}")
+        else:
+            raise Mismatch(f"a checkpoint without {word} was loaded")

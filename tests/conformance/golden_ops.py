@@ -76,8 +76,8 @@ def transposed(n: int) -> Builder:
 def max_pool(n: int) -> Builder:
     def build(a: Attributes, i: Inputs) -> dict[str, pb.Variable]:
         y, indices = getattr(pb, f"max_pool{n}d")(
-            i["x"], tup(a["kernel"]), tup(a.get("stride")), tup(a.get("padding", 0)), dilation=tup(a.get("dilation", 1)),
-            ceil_mode=a.get("ceil_mode", False), return_indices=True,
+            i["x"], tup(a["kernel"]), tup(a.get("stride")), tup(a.get("padding", 0)),
+            dilation=tup(a.get("dilation", 1)), ceil_mode=a.get("ceil_mode", False), return_indices=True,
         )  # fmt: skip
         return {"y": y, "indices": indices}
 

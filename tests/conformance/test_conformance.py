@@ -32,8 +32,8 @@ def test_golden_vector(case: dict) -> None:
 # --- the runner -------------------------------------------------------------------------------------------------------
 BASE = {
     "id": "square", "category": "toy", "runner": "expr", "inputs": {"x": {"dtype": "float64", "data": [1.0, -3.0]}},
-    "expr": "x ** 2", "wrt": ["x"], "upstream": [1.0, 10.0], "right": {"value": [1.0, 9.0], "grad": {"x": [2.0, -60.0]}},
-    "rtol": 1e-9, "atol": 1e-12,
+    "expr": "x ** 2", "wrt": ["x"], "upstream": [1.0, 10.0], "rtol": 1e-9, "atol": 1e-12,
+    "right": {"value": [1.0, 9.0], "grad": {"x": [2.0, -60.0]}},
 }  # fmt: skip
 
 

@@ -1,7 +1,6 @@
 """Typed values and the LLVM instructions that compute with them: literals, conversions, arithmetic, reductions."""
 
 import contextlib
-import math
 import operator
 import struct
 from collections.abc import Iterator
@@ -9,7 +8,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from .target import lanes
-from .types import Pointer, Problem, Scalar, Vector, bool_, common_type, element_of, f16, f32, f64, i64, widens
+from .types import (
+    Pointer,
+    Problem,
+    Scalar,
+    Vector,
+    bool_,
+    common_type,
+    element_of,
+    f16,
+    f32,
+    f64,
+    i64,
+    neutral,
+    widens,
+)  # fmt: skip
 
 # Never nnan or ninf: NaN and infinity stay what they are. Nor arcp: x / sqrt(y) becomes x * rsqrt(y), NaN for y = 0.
 FAST = "nsz contract "
@@ -58,7 +71,7 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Variable:
-    """A local variable: a stack slot that LLVM turns into registers."""
+    """A local variable, made on `line` (0: part of a register array): a stack slot that LLVM turns into registers."""
 
     name: str
     type: Any
@@ -457,7 +470,7 @@ class Emitter:
             for start in (0, half):
                 places = ", ".join(f"i32 {start + j}" for j in range(half))
                 whole = f"<{width} x {element.llvm}>"
-                parts.append(self._named(f"shufflevector {whole} {ref}, {whole} poison, <{half} x i32> <{places}>"))
+                parts.append(self.named(f"shufflevector {whole} {ref}, {whole} poison, <{half} x i32> <{places}>"))
             ref, width = self._combine(op, half, element, *parts), half
         return self.value(element, f"extractelement <1 x {element.llvm}> {ref}, i32 0")
 
@@ -465,17 +478,18 @@ class Emitter:
         """One step of a reduction, on vectors narrower than VL (which have no type in the language)."""
         kind = f"<{width} x {element.llvm}>"
         if op == "Add":
-            return self._named(f"fadd {self.flags}{kind} {a}, {b}" if element.is_float else f"add {kind} {a}, {b}")
+            return self.named(f"fadd {self.flags}{kind} {a}, {b}" if element.is_float else f"add {kind} {a}, {b}")
         order = "o" if element.is_float else ("s" if element.kind == "signed" else "u")
         compare = "fcmp" if element.is_float else "icmp"
-        better = self._named(f"{compare} {order}{'gt' if op == 'maximum' else 'lt'} {kind} {b}, {a}")
-        kept = self._named(f"select <{width} x i1> {better}, {kind} {b}, {kind} {a}")
+        better = self.named(f"{compare} {order}{'gt' if op == 'maximum' else 'lt'} {kind} {b}, {a}")
+        kept = self.named(f"select <{width} x i1> {better}, {kind} {b}, {kind} {a}")
         if not element.is_float:
             return kept
-        missing = self._named(f"fcmp uno {kind} {b}, {b}")
-        return self._named(f"select <{width} x i1> {missing}, {kind} {b}, {kind} {kept}")
+        missing = self.named(f"fcmp uno {kind} {b}, {b}")
+        return self.named(f"select <{width} x i1> {missing}, {kind} {b}, {kind} {kept}")
 
-    def _named(self, instruction: str) -> str:
+    def named(self, instruction: str) -> str:
+        """The name of an instruction's result, where its type is none of the language's."""
         result = self.temporary()
         self.line(f"{result} = {instruction}")
         return result
@@ -487,15 +501,6 @@ def fold(op: str, a: Literal, b: Literal) -> Literal:
         return Literal(FOLD[op](a.value, b.value))
     except (ArithmeticError, TypeError, ValueError, KeyError) as error:
         raise Problem(f"{a.value!r} {SIGNS.get(op, op)} {b.value!r}: {error}") from error
-
-
-def neutral(op: str, element: Scalar) -> Any:
-    """The value that a reduction doesn't notice."""
-    if op == "Add":
-        return 0.0 if element.is_float else 0
-    if element.is_float:
-        return -math.inf if op == "maximum" else math.inf
-    return element.range[0 if op == "maximum" else 1]
 
 
 def _float_text(number: Any, kind: Scalar) -> str:

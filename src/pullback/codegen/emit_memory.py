@@ -97,7 +97,7 @@ class MemoryEmitter(Emitter):
         zeros = f"{wide} zeroinitializer"
         raw = self._masked_call(wide, name, f"ptr {place.ref}", f"i32 {element.size}", mask, zeros)
         order = ", ".join(f"i32 {j * stride}" for j in range(self.vl))
-        picked = self._named(f"shufflevector {wide} {raw}, {wide} poison, <{self.vl} x i32> <{order}>")
+        picked = self.named(f"shufflevector {wide} {raw}, {wide} poison, <{self.vl} x i32> <{order}>")
         return self._after_load(Value(Vector(element), picked), element)
 
     def reversed(self, value: Value) -> Value:
@@ -135,11 +135,11 @@ class MemoryEmitter(Emitter):
             index = self.iota(index.stride.value, i32) if small else self.plain(Lanes(Literal(0), index.stride))
         elif index.type.element not in (i32, i64):
             index = self.coerce(index, Vector(i64), "an index")
-        return self._named(f"getelementptr {stored}, {self.typed(pointer)}, {self.typed(index)}")
+        return self.named(f"getelementptr {stored}, {self.typed(pointer)}, {self.typed(index)}")
 
     def _whole(self, element: Scalar, place: Value, scalar: bool) -> Value:
         kind = element.stored if scalar else self._memory_vector(element)
-        result = self._named(f"load {kind}, ptr {place.ref}, align {element.size}")
+        result = self.named(f"load {kind}, ptr {place.ref}, align {element.size}")
         return Value(element if scalar else Vector(element), result)
 
     def _write_whole(self, raw: str, element: Scalar, place: Value, scalar: bool) -> None:
@@ -165,19 +165,19 @@ class MemoryEmitter(Emitter):
         """From the form in registers to the form in memory."""
         kind = self._memory_vector(element) if isinstance(value.type, Vector) else element.stored
         if element is bool_:
-            return self._named(f"zext {self.typed(value)} to {kind}")
+            return self.named(f"zext {self.typed(value)} to {kind}")
         if element is not f16:
             return value.ref
         if target.isa() == "plain":
             return self._float_to_half(value, kind)
-        return self._named(f"fptrunc {self.typed(value)} to {kind}")
+        return self.named(f"fptrunc {self.typed(value)} to {kind}")
 
     def _half_to_float(self, raw: Value, wide: Any) -> Value:
         """Without the instruction: shift the 15 bits into place, scale by 2**112, and repair infinity and NaN."""
         vector = isinstance(wide, Vector)
         kinds = (Vector(i32), f"<{self.vl} x i16>") if vector else (i32, "i16")
         half = f"<{self.vl} x half>" if vector else "half"
-        narrow = self._named(f"bitcast {half} {raw.ref} to {kinds[1]}")
+        narrow = self.named(f"bitcast {half} {raw.ref} to {kinds[1]}")
         whole = self.value(kinds[0], f"zext {kinds[1]} {narrow} to {self.llvm(kinds[0])}")
         magnitude = self.arithmetic("LShift", self.arithmetic("BitAnd", whole, Literal(0x7FFF)), Literal(13))
         scaled = self.arithmetic("Mult", self.reinterpret(magnitude, f32), Literal(2.0**112))
@@ -203,8 +203,8 @@ class MemoryEmitter(Emitter):
         result = self.arithmetic("BitOr", result, sign)
         vector = isinstance(value.type, Vector)
         short = f"<{self.vl} x i16>" if vector else "i16"
-        narrow = self._named(f"trunc {self.typed(result)} to {short}")
-        return self._named(f"bitcast {short} {narrow} to {kind}")
+        narrow = self.named(f"trunc {self.typed(result)} to {short}")
+        return self.named(f"bitcast {short} {narrow} to {kind}")
 
     def _like(self, value: Value, number: int) -> Value:
         constant = self.constant(number, i32)
@@ -232,7 +232,7 @@ class MemoryEmitter(Emitter):
         if result == "void":
             self.line(call)
             return ""
-        return self._named(call)
+        return self.named(call)
 
 
 def _type_text(argument: str) -> str:

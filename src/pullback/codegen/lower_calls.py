@@ -342,10 +342,10 @@ def _mulhi(low: "Lowering", a: Any, b: Any) -> Value:
         raise Problem(f"mulhi takes two u32 or two u64, not {element}")
     wide = f"i{2 * element.bits}"
     wide = f"<{ir.vl} x {wide}>" if is_vector(a) else wide
-    factors = [ir._named(f"zext {ir.typed(v)} to {wide}") for v in (a, b)]
-    product = ir._named(f"mul {wide} {factors[0]}, {factors[1]}")
+    factors = [ir.named(f"zext {ir.typed(v)} to {wide}") for v in (a, b)]
+    product = ir.named(f"mul {wide} {factors[0]}, {factors[1]}")
     amount = element.bits if not is_vector(a) else f"<{', '.join([f'i{2 * element.bits} {element.bits}'] * ir.vl)}>"
-    upper = ir._named(f"lshr {wide} {product}, {amount}")
+    upper = ir.named(f"lshr {wide} {product}, {amount}")
     return ir.value(a.type, f"trunc {wide} {upper} to {ir.llvm(a.type)}")
 
 

@@ -83,7 +83,7 @@ class ExpressionLowering:
 
     def store_variable(self, variable: Variable, value: Any) -> None:
         """Assign; in the masked block of a vector loop only the live lanes of an outer vector change."""
-        where = f"variable {variable.name} (made on line {variable.line})"
+        where = f"variable {variable.name} (made on line {variable.line})" if variable.line else variable.name
         value = self.ir.coerce(value, variable.type, where)
         if self.ir.mask is not None and variable.slot in self.outside and isinstance(variable.type, Vector):
             value = self.ir.select(self.ir.mask, value, self.ir.read(variable.slot, variable.type))

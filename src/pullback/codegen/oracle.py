@@ -100,7 +100,7 @@ class Frame:
         elif isinstance(kind, Scalar) and not constant:
             value = self.declared(kind, value, self.kernel.inline and not changes)
         elif changes and is_literal(value):
-            value = values.convert(value, self._literal_type(value))
+            value = values.convert(value, self.literal_type(value))
         self.values[name] = value
         return value
 
@@ -142,7 +142,7 @@ class Frame:
     def _typed_for(self, name: str, value: Any) -> Any:
         if name not in self.values:
             if is_literal(value):
-                value = values.convert(value, self._literal_type(value))
+                value = values.convert(value, self.literal_type(value))
             return value
         old = self.values[name]
         if isinstance(old, Pointer):
@@ -160,7 +160,7 @@ class Frame:
         mask = self.machine.mask
         return np.where(mask, value, old) if mask is not None and name in self.outside else value
 
-    def _literal_type(self, value: Any) -> Scalar:
+    def literal_type(self, value: Any) -> Scalar:
         return bool_ if isinstance(value, bool) else i64 if isinstance(value, int) else self.default_float
 
     # Control
@@ -232,17 +232,17 @@ class Frame:
     def choose(self, test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
         """`yes if test else no`."""
         if is_vector(test):
-            return values.choose_lanes(test, *self._pair(self._where(test, yes), self._where(~test, no)))
+            return values.choose_lanes(test, *self.pair(self._where(test, yes), self._where(~test, no)))
         chosen, other = plain((yes if test else no)()), self._dry(no if test else yes)
         if isinstance(chosen, Pointer):
             return chosen
-        chosen, other = values.unify(*self._pair(chosen, other))
+        chosen, other = values.unify(*self.pair(chosen, other))
         return np.broadcast_to(chosen, other.shape) if is_vector(other) else chosen
 
-    def _pair(self, a: Any, b: Any) -> tuple[Any, Any]:
+    def pair(self, a: Any, b: Any) -> tuple[Any, Any]:
         """Two literals get the type that a variable would have."""
         if is_literal(a) and is_literal(b):
-            kind = self._literal_type(a + b if not isinstance(a, bool) else a)
+            kind = self.literal_type(a + b if not isinstance(a, bool) else a)
             return values.convert(a, kind), values.convert(b, kind)
         return a, b
 
@@ -279,7 +279,7 @@ class Frame:
         """container[index] = value."""
         value = plain(value)
         if isinstance(container, RegisterArray):
-            self._set_register(container, index, value)
+            self.set_register(container, index, value)
             return
         kind = container.element
         value = values.coerce(value, values.type_of(values.in_register(kind.dtype.type(0))))
@@ -294,7 +294,7 @@ class Frame:
         """container[index] op= value."""
         self.put(container, index, self.binary(op, self.get(container, index), value()))
 
-    def _set_register(self, registers: RegisterArray, index: int, value: Any) -> None:
+    def set_register(self, registers: RegisterArray, index: int, value: Any) -> None:
         old = registers[index]
         if not is_vector(value) and not is_literal(value):
             raise Problem("a register gets a scalar: write vec(...)")

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import oracle_values as values
-from .emit import neutral
 from .oracle_values import Pointer, RegisterArray, is_literal, plain, type_of
-from .types import Problem, Scalar
+from .types import Problem, Scalar, neutral
 
 if TYPE_CHECKING:
     from .oracle import Frame
@@ -51,7 +50,7 @@ def local(frame: "Frame", n: int, kind: Scalar | None = None) -> Pointer:
 
 def _typed(frame: "Frame", x: Any) -> Any:
     x = plain(x)
-    return values.convert(x, frame._literal_type(x)) if is_literal(x) else x
+    return values.convert(x, frame.literal_type(x)) if is_literal(x) else x
 
 
 def _float(frame: "Frame", x: Any) -> Any:
@@ -83,7 +82,7 @@ def vall(frame: "Frame", m: np.ndarray) -> bool:
 
 def vtrans(frame: "Frame", r: RegisterArray) -> None:
     for i, row in enumerate(np.stack(r).T):
-        frame._set_register(r, i, row.copy())
+        frame.set_register(r, i, row.copy())
 
 
 def lane(frame: "Frame", v: Any, k: Any) -> Any:
@@ -100,7 +99,7 @@ def _numpy(function: Callable[[Any], Any]) -> Callable[["Frame", Any], Any]:
 
 
 def copysign(frame: "Frame", a: Any, b: Any) -> Any:
-    return np.copysign(*values.unify(*frame._pair(a, b)))
+    return np.copysign(*values.unify(*frame.pair(a, b)))
 
 
 def absolute(frame: "Frame", x: Any) -> Any:

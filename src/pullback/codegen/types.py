@@ -4,6 +4,7 @@ Conversions that can lose value are always written out (`f32(n)`); those that ca
 `i8` to `f32` ...) happen by themselves. Literals adapt to what stands beside them.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,3 +154,12 @@ def _suggested(a: Scalar, b: Scalar) -> Scalar:
     if a.is_float != b.is_float:
         return a if a.is_float else b
     return max(a, b, key=lambda t: t.bits)
+
+
+def neutral(op: str, element: Scalar) -> Any:
+    """The value that a reduction doesn't notice."""
+    if op == "Add":
+        return 0.0 if element.is_float else 0
+    if element.is_float:
+        return -math.inf if op == "maximum" else math.inf
+    return element.range[0 if op == "maximum" else 1]

@@ -1,4 +1,4 @@
-"""Settings of the process: `pb.config.floatX = "float64"`, or in a block `with pb.config.override(floatX="float64")`."""
+"""Settings of the process: `pb.config.floatX = "float64"`, or in a block with `pb.config.override(floatX=...)`."""
 
 import contextlib
 import os

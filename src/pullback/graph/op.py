@@ -62,7 +62,8 @@ class Op:
       writes to its inputs (unless `destroy_map` says so) and returns no view of them (unless `view_map` says so);
     - `grad(inputs, output_grads)`, or where the outputs are needed `L_op(inputs, outputs, output_grads)`: one answer
       per input, each a Variable (the formula), `grad_undefined(...)`, `grad_not_implemented(...)` or
-      `DisconnectedType()()`. Output gradients are always values: an output that the cost doesn't depend on arrives as zeros;
+      `DisconnectedType()()`. Output gradients are always values: an output that the cost doesn't depend on arrives as
+      zeros;
     - `connection_pattern(node)` where not every output depends on every input;
     - `infer_shape(node, shapes, values)` where output shapes follow from input shapes.
 

@@ -109,7 +109,7 @@ floor_divide = define(
 # --- kinked -----------------------------------------------------------------------------------------------------------
 abs = define(
     "abs", np.abs, "abs(x)", lambda g, out, x: [strong_mul(g, sign(x))], "Absolute value; the modulus of a complex number.",
-    result="same", formula="g sign(x)", domain=(REAL,), kinks=(Kink("x = 0", "[-1, 1]", "0"),),
+    result="modulus", formula="g sign(x)", domain=(REAL,), kinks=(Kink("x = 0", "[-1, 1]", "0"),),
 )  # fmt: skip
 sign = define(
     "sign", np.sign, "1 if x > 0 else -1 if x < 0 else x", _locally_constant,

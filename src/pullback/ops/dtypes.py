@@ -1,5 +1,6 @@
 """Promotion of dtypes: an integer with a float gives the float's dtype; Python numbers are weak."""
 
+import functools
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -43,6 +44,12 @@ def _meet(dtypes: tuple[Any, ...]) -> np.dtype:
     known = [np.dtype(d) for d in dtypes]
     inexact = [d for d in known if d.kind in "fc"]
     return np.result_type(*(inexact or known))
+
+
+@functools.lru_cache(maxsize=4096)
+def meeting_dtype(dtypes: tuple[str, ...]) -> str:
+    """`result_dtype` of arrays of these dtypes."""
+    return result_dtype([np.empty(0, d) for d in dtypes])
 
 
 def float_dtype(dtype: str) -> str:

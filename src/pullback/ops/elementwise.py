@@ -18,7 +18,7 @@ from ..graph import (
     grad_not_implemented,
     grad_undefined,
 )
-from .dtypes import as_tensors, float_dtype, result_dtype
+from .dtypes import as_tensors, float_dtype, meeting_dtype, result_dtype
 
 ROWS: dict[str, "Row"] = {}
 
@@ -64,8 +64,8 @@ class Row:
         native: its formula in the kernel language over x, y, z (its inputs in order), or None to run `numpy`.
         grad: `(g, out, *inputs) -> terms`: per input the pulled-back cotangent (before summing over broadcast axes), or
             one of the answers `Undefined(why)`, `NotImplementedYet(why)`, `Disconnected()`, `LocallyConstant()`.
-        result: "float" (integers become config.floatX), "same" (the dtype the inputs meet in), "bool", or the name of a
-            dtype.
+        result: "float" (integers become config.floatX), "same" (the dtype the inputs meet in), "modulus" (the same, but
+            real for complex numbers), "bool", or the name of a dtype.
         formula: the derivative in mathematical notation, for the docs.
         kinks: where the derivative does not exist.
         domain: per input the interval from which tests draw.
@@ -119,15 +119,19 @@ class Elementwise(Op):
             return [condition, *as_tensors(inputs[1:])]
         dtype = result_dtype([x if hasattr(x, "dtype") or isinstance(x, (bool, int, float, complex)) else as_variable(x)
                               for x in inputs])  # fmt: skip
-        return as_tensors(inputs, float_dtype(dtype) if self.row.result == "float" else dtype)
+        if self.row.result != "float":
+            return as_tensors(inputs, dtype)
+        dtype = float_dtype(dtype)
+        return [cast(v, dtype) if v.type.is_discrete else v for v in as_tensors(inputs, dtype)]
 
     def compute_dtype(self, dtypes: Sequence[str]) -> str:
         """The dtype in which the inputs meet before the formula is applied."""
         operands = dtypes[1:] if self.row.name == "where" else dtypes
-        dtype = result_dtype([np.empty(0, d) for d in operands])
-        return float_dtype(dtype) if self.row.result == "float" else dtype
+        return meeting_dtype(tuple(operands))
 
     def output_dtype(self, dtypes: Sequence[str]) -> str:
+        if self.row.result == "modulus":
+            return {"complex64": "float32", "complex128": "float64"}.get(dtypes[0], dtypes[0])
         return self.compute_dtype(dtypes) if self.row.result in ("float", "same") else self.row.result
 
     def perform(self, *inputs: np.ndarray) -> np.ndarray:

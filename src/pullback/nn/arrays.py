@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,39 @@ if TYPE_CHECKING:
     from .network import Network
 
 Arrays = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Inputs and targets of the shapes that a network and its losses take.
+
+    Attributes:
+        inputs, targets: one array per input and output, as they were given.
+        dtypes: what each is computed in, inputs first.
+        target_types: types of the symbolic targets.
+    """
+
+    inputs: Arrays
+    targets: Arrays
+    dtypes: tuple[str, ...]
+    target_types: tuple[TensorType, ...]
+
+    def __len__(self) -> int:
+        return len(self.inputs[0])
+
+    @property
+    def arrays(self) -> Arrays:
+        """Inputs, then targets."""
+        return (*self.inputs, *self.targets)
+
+    def replaced(self, arrays: Sequence[np.ndarray]) -> "Samples":
+        """Other samples of the same kind."""
+        count = len(self.inputs)
+        return replace(self, inputs=tuple(arrays[:count]), targets=tuple(arrays[count:]))
+
+    def converted(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """A batch of them in the dtypes that are computed in."""
+        return [a.astype(dtype, copy=False) for a, dtype in zip(arrays, self.dtypes)]
 
 
 @contextmanager
@@ -53,28 +87,26 @@ def _hint(name: str, array: np.ndarray, shape: tuple[int | None, ...]) -> str:
     return ""
 
 
-def target_arrays(network: "Network", recipe: Recipe, y: Any) -> tuple[Arrays, list[TensorType]]:
-    """One array per output, of shapes that the losses take, and the types of the symbolic targets."""
-    arrays = _one_each(y, len(network.outputs), "y", "outputs")
-    return arrays, [loss.target_type(node.output, a) for loss, node, a in zip(recipe.losses, network.outputs, arrays)]
+def samples(network: "Network", recipe: Recipe, X: Any, y: Any) -> Samples:
+    """X and y with their shapes and dtypes checked, but not their values."""
+    inputs = input_arrays(network, X)
+    targets = _one_each(y, len(network.outputs), "y", "outputs")
+    types = tuple(loss.target_type(node.output, a) for loss, node, a in zip(recipe.losses, network.outputs, targets))
+    dtypes = (*(node.output.dtype for node in network.inputs), *(kind.dtype for kind in types))
+    return Samples(inputs, targets, dtypes, types)
 
 
-def check_samples(network: "Network", recipe: Recipe, inputs: Arrays, targets: Arrays) -> None:
+def check_values(network: "Network", recipe: Recipe, given: Samples) -> None:
     """Refuse no samples, differing lengths, NaN, infinity and labels out of range."""
-    lengths = [len(a) for a in (*inputs, *targets)]
+    lengths = [len(a) for a in given.arrays]
     if len(set(lengths)) != 1:
         raise ShapeError(f"X and y differ in length: {', '.join(map(str, lengths))}")
     if not lengths[0]:
         raise ArgumentError("there are no samples: X has length 0")
-    for name, array in zip(_names("X", len(inputs)), inputs):
+    for name, array in zip(_names("X", len(given.inputs)), given.inputs):
         refuse_non_finite(name, array)
-    for loss, node, array in zip(recipe.losses, network.outputs, targets):
+    for loss, node, array in zip(recipe.losses, network.outputs, given.targets):
         loss.check(node.output, array)
-
-
-def converted(arrays: Arrays, types: Sequence[Any]) -> Arrays:
-    """The arrays in the dtypes of `types` (Specs or TensorTypes)."""
-    return tuple(a.astype(kind.dtype, copy=False) for a, kind in zip(arrays, types))
 
 
 def _names(what: str, count: int) -> list[str]:

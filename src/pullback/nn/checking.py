@@ -1,19 +1,19 @@
 """The gradient of a whole network held against differences, parameter by parameter, in float64."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..compile import function
 from ..errors import ArgumentError
-from ..graph import TensorType, Variable, clone_replace
+from ..graph import Variable, clone_replace
 from ..testing import CheckError, Mistake, Report
 from ..testing.diagnose import diagnose
 from ..testing.differences import random_direction, signed
 from ..testing.proof import TRIES, error_along, smooth_slope
 from ..testing.subject import GraphSubject
-from .arrays import Arrays, about, check_samples, converted, input_arrays, target_arrays
+from .arrays import about, check_values, input_arrays
 from .recipe import cost_and_sums, symbols
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ class CompiledSubject(GraphSubject):
         self.run = function(self.inputs, self.outputs, name="value", **options)
         self.run_back = function([*self.inputs, *self.cotangents], self.formulas, name="gradient", **options)
 
-    def value(self, arrays: Arrays) -> list[np.ndarray]:
+    def value(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         return self.run(*arrays)
 
-    def pull(self, arrays: Arrays, cotangents: Arrays) -> list[np.ndarray | None]:
+    def pull(self, arrays: Sequence[np.ndarray], cotangents: Sequence[np.ndarray]) -> list[np.ndarray | None]:
         found = iter(self.run_back(*arrays, *cotangents))
         return [next(found) if answer == "formula" else None for answer in self.answers]
 
@@ -92,33 +92,33 @@ def _check_input(
 
 def _expressions(
     network: "Network", X: Any, y: Any, rng: np.random.Generator
-) -> tuple[list[Variable], list[Variable], list[Variable], Arrays]:
+) -> tuple[list[Variable], list[Variable], list[Variable], Sequence[np.ndarray]]:
     """Symbolic inputs and targets, what is differentiated (the cost, or without a recipe the outputs), and rows to draw
     from."""
-    data = _random_inputs(network, rng) if X is None else input_arrays(network, X)
-    data = converted(data, [node.output for node in network.inputs])
+    X = _random_inputs(network, rng) if X is None else X
     context = network.context(training=True)
     if network.recipe is None:
         inputs, _ = symbols(network, [])
         results = network(*inputs, context=context)
+        data = [a.astype(v.dtype) for a, v in zip(input_arrays(network, X), inputs)]
         return inputs, [], results if isinstance(results, list) else [results], data
     if y is None:
-        pairs = zip(network.recipe.losses, network.outputs)
-        y = [loss.example(node.output, len(data[0]), rng) for loss, node in pairs]
+        count = len(X[0] if len(network.inputs) > 1 else X)
+        y = [loss.example(node.output, count, rng) for loss, node in zip(network.recipe.losses, network.outputs)]
         y = y[0] if len(y) == 1 else y
-    wanted, types = target_arrays(network, network.recipe, y)
-    check_samples(network, network.recipe, data, wanted)
-    inputs, targets = symbols(network, types)
+    given = network.samples(X, y)
+    check_values(network, network.recipe, given)
+    inputs, targets = symbols(network, given.target_types)
     cost, _ = cost_and_sums(network, network.recipe, inputs, targets, context)
-    return inputs, targets, [cost], (*data, *converted(wanted, types))
+    return inputs, targets, [cost], given.converted(given.arrays)
 
 
-def _random_inputs(network: "Network", rng: np.random.Generator, count: int = 64) -> Arrays:
+def _random_inputs(network: "Network", rng: np.random.Generator, count: int = 64) -> Any:
     """Normal numbers for every input."""
     arrays = []
     for node in network.inputs:
-        spec: TensorType | Any = node.output
+        spec = node.output
         if None in spec.shape or not spec.dtype.startswith("float"):
             raise ArgumentError(f"{node} takes {spec.dtype} of shape {spec}: random numbers don't suit it, so give X")
         arrays.append(rng.normal(size=(count, *spec.shape)))
-    return tuple(arrays)
+    return arrays if len(arrays) > 1 else arrays[0]

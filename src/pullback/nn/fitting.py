@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..data import Batches, split
 from ..errors import ArgumentError, ArgumentTypeError, NonFiniteError
-from .arrays import about, check_samples
+from .arrays import Samples, about, check_values
 from .callbacks import Callback
 from .history import History
 from .progress import Progress, make_progress
@@ -24,14 +24,16 @@ class Training:
 
     Attributes:
         network: what is trained.
+        samples, batches: what it is trained on, and in which order.
         epoch, epochs: the number of the epoch at hand, from 0, and how many there will be.
         stopped: why it ends early; None while it doesn't.
         logs: values measured so far in this epoch: "loss" and metrics; after the epoch also those of validation.
         history: of the epochs done.
     """
 
-    def __init__(self, network: "Network", batches: Batches, epochs: int) -> None:
+    def __init__(self, network: "Network", samples: Samples, batches: Batches, epochs: int) -> None:
         self.network = network
+        self.samples = samples
         self.batches = batches
         self.epochs = epochs
         self.epoch = 0
@@ -90,22 +92,20 @@ def fit(
         for callback in callbacks:
             if not isinstance(callback, Callback):
                 raise ArgumentTypeError(f"{callback!r} is no nn.Callback; wrap functions in nn.LambdaCallback")
-        inputs, targets = network.prepare(X, y)
-        check_samples(network, network.recipe, inputs, targets)
+        given = network.samples(X, y)
+        check_values(network, network.recipe, given)
         held = None
         if validation_split:
-            parts = split(*inputs, *targets, held_back=validation_split, seed=seed)
-            kept, held_arrays = zip(*parts)
-            held = held_arrays[: len(inputs)], held_arrays[len(inputs) :]
-            inputs, targets = kept[: len(inputs)], kept[len(inputs) :]
-        batches = Batches(*inputs, *targets, batch_size=batch_size, shuffle=shuffle, seed=seed)
+            kept, held_arrays = zip(*split(*given.arrays, held_back=validation_split, seed=seed))
+            given, held = given.replaced(kept), given.replaced(held_arrays)
+        batches = Batches(*given.arrays, batch_size=batch_size, shuffle=shuffle, seed=seed)
     if validation_data is not None:
         with about("fit: validation_data"):
             if not isinstance(validation_data, (tuple, list)) or len(validation_data) != 2:
                 raise ArgumentTypeError("expected a pair (X, y)")
-            held = network.prepare(*validation_data)
-            check_samples(network, network.recipe, *held)
-    training = Training(network, batches, epochs)
+            held = network.samples(*validation_data)
+            check_values(network, network.recipe, held)
+    training = Training(network, given, batches, epochs)
     if resume:
         if network.cursor is None:
             raise ArgumentError("fit: there is nothing to resume: the network was not saved during training")
@@ -115,7 +115,7 @@ def fit(
     return training.history
 
 
-def _run(training: Training, held: Any, callbacks: Sequence[Callback], progress: Progress) -> None:
+def _run(training: Training, held: Samples | None, callbacks: Sequence[Callback], progress: Progress) -> None:
     network = training.network
     earlier = network.history.epochs[: len(network.history) - len(training.history)]
     network.training = training
@@ -146,12 +146,13 @@ def _run(training: Training, held: Any, callbacks: Sequence[Callback], progress:
 
 def _steps(training: Training, callbacks: Sequence[Callback], progress: Progress, interrupted: list[int]) -> bool:
     """The steps of one epoch; whether all were made."""
-    network, batches = training.network, training.batches
+    samples, batches = training.samples, training.batches
+    step = training.network.training_step(samples.target_types)
     if batches.position == 0:
         for callback in callbacks:
             callback.on_epoch_begin(training)
     for batch in batches:
-        values = network.step(*batch)
+        values = step(*samples.converted(batch))
         if not math.isfinite(values[0]):
             raise NonFiniteError(
                 f"fit: the cost became {float(values[0])} in batch {batches.position} of epoch {training.epoch + 1}; "
@@ -167,11 +168,11 @@ def _steps(training: Training, callbacks: Sequence[Callback], progress: Progress
     return True
 
 
-def _close_epoch(training: Training, held: Any) -> None:
+def _close_epoch(training: Training, held: Samples | None) -> None:
     """Put the epoch's values, those of validation included, into the history."""
     logs = training.totals.results()
     if held is not None:
-        measured = training.network.measure(*held, training.batches.batch_size)
+        measured = training.network.measure(held, training.batches.batch_size)
         logs |= {f"val_{name}": value for name, value in measured.items()}
     training.history.epochs.append(logs)
     training.totals = Totals(training.network, training.network.recipe)

@@ -1,12 +1,12 @@
 """`Network`: layers put together, with their parameters, training and prediction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compile import Function, function
+from ..compile import Function
 from ..config import config
 from ..errors import (
     ArgumentError,
@@ -19,7 +19,7 @@ from ..errors import (
 )
 from ..graph import SharedVariable, TensorType, Variable
 from ..ops import RandomStream
-from .arrays import about, check_samples, converted, input_arrays, target_arrays
+from .arrays import Samples, about, check_values, input_arrays, samples
 from .assembly import Node, assemble, find, leading_to
 from .history import History
 from .layers.base import Context, Layer, Reference
@@ -27,7 +27,7 @@ from .layers.basic import Input
 from .losses import Loss
 from .metrics import Metric
 from .optimizers import Optimizer
-from .recipe import Recipe, Totals, evaluation_function, input_variable, make_recipe, training_function
+from .recipe import Recipe, Totals, evaluation_function, make_recipe, prediction_function, training_function
 
 if TYPE_CHECKING:
     from ..testing import Report
@@ -101,8 +101,8 @@ class Network:
         self.history = History()
         self.training: Training | None = None
         self._cursor: dict[str, Any] | None = None
-        self._predict: Function | None = None
-        self._forget_functions()
+        self._functions: dict[Any, Function] = {}
+        self._step: Function | None = None  # of the latest training, for targets of the kind seen then
 
     def _find_outputs(self, outputs: Reference | Sequence[Reference] | None) -> list[Node]:
         references = [-1] if outputs is None else [outputs] if isinstance(outputs, (int, str)) else list(outputs)
@@ -196,7 +196,8 @@ class Network:
         self.recipe = make_recipe(self, optimizer, loss, metrics, loss_weights, l1, l2, clip_norm)
         self.optimizer_state = {}
         self._adopt_rate()
-        self._forget_functions()
+        self._functions.clear()
+        self._step = None
 
     def _adopt_rate(self) -> None:
         """A constant learning rate becomes a variable, so that it can be changed between steps."""
@@ -205,11 +206,6 @@ class Network:
         self.rate = (
             SharedVariable(np.asarray(float(rate)), TensorType("float64"), "learning rate") if constant else None
         )
-
-    def _forget_functions(self) -> None:
-        self._train: Function | None = None
-        self._evaluate: Function | None = None
-        self._target_types: list[TensorType] = []
 
     @property
     def learning_rate(self) -> float:
@@ -235,18 +231,21 @@ class Network:
             raise ArgumentError("the network isn't compiled: call net.compile(optimizer=..., loss=...) first")
         return self.recipe
 
-    def prepare(self, X: Any, y: Any) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-        """Inputs and targets as checked arrays (values aren't looked at), with functions ready for targets of their
-        kind."""
-        recipe = self._compiled()
-        inputs = input_arrays(self, X)
-        targets, types = target_arrays(self, recipe, y)
-        if types != self._target_types:
-            self._forget_functions()
-            self._target_types = types
-        if self._train is None:
-            self._train = training_function(self, recipe, types)
-        return converted(inputs, [node.output for node in self.inputs]), converted(targets, types)
+    def samples(self, X: Any, y: Any) -> Samples:
+        """X and y with their shapes and dtypes checked, but not their values."""
+        return samples(self, self._compiled(), X, y)
+
+    def training_step(self, target_types: Sequence[TensorType]) -> Function:
+        """The compiled function that trains on a batch, for targets of these types: it returns the cost before the
+        update and the sums of the metrics."""
+        self._step = self._function(training_function, target_types)
+        return self._step
+
+    def _function(self, make: Callable[..., Function], target_types: Sequence[TensorType]) -> Function:
+        key = (make, tuple(target_types))
+        if key not in self._functions:
+            self._functions[key] = make(self, self._compiled(), target_types)
+        return self._functions[key]
 
     def train_on_batch(self, x: Any, y: Any) -> float | tuple[float, ...]:
         """One step: forward, backward and update, in one compiled function.
@@ -254,13 +253,14 @@ class Network:
         Returns:
             The cost before the update; with metrics a tuple of the cost and the metrics of this batch.
         """
-        if self._train is not None and type(x) is np.ndarray and type(y) is np.ndarray:
+        if self._step is not None and type(x) is np.ndarray and type(y) is np.ndarray:
             try:
-                return self._scores(self._train(x, y), len(x))
+                return self._scores(self._step(x, y), len(x))
             except (DTypeError, ShapeError):
                 pass  # another dtype, another kind of target, or a mistake: the slow way converts or explains
-        inputs, targets = self.prepare(x, y)
-        return self._scores(self._train(*inputs, *targets), len(inputs[0]))
+        batch = self.samples(x, y)
+        step = self.training_step(batch.target_types)
+        return self._scores(step(*batch.converted(batch.arrays)), len(batch))
 
     def _scores(self, values: list[np.ndarray], samples: int) -> float | tuple[float, ...]:
         if len(values) == 1:
@@ -307,10 +307,6 @@ class Network:
             self, X, y, epochs, batch_size, validation_split, validation_data, shuffle, seed, callbacks, verbose, resume
         )
 
-    def step(self, *arrays: np.ndarray) -> list[np.ndarray]:
-        """One compiled step on arrays that `prepare` made: the cost, and the sums of the metrics."""
-        return self._train(*arrays)
-
     @property
     def cursor(self) -> dict[str, Any] | None:
         """Where `fit` stands or ended, as JSON values; None before any training."""
@@ -323,38 +319,33 @@ class Network:
     def evaluate(self, X: Any, y: Any, *, batch_size: int = PREDICT_BATCH) -> dict[str, float]:
         """{"loss": the cost, and each metric by name} over all samples, with layers as at predict."""
         with about("evaluate"):
-            inputs, targets = self.prepare(X, y)
-            check_samples(self, self.recipe, inputs, targets)
-        return self.measure(inputs, targets, batch_size)
+            given = self.samples(X, y)
+            check_values(self, self.recipe, given)
+        return self.measure(given, batch_size)
 
-    def measure(
-        self, inputs: tuple[np.ndarray, ...], targets: tuple[np.ndarray, ...], batch_size: int
-    ) -> dict[str, float]:
-        """`evaluate` for arrays that are checked already."""
-        if self._evaluate is None:
-            self._evaluate = evaluation_function(self, self.recipe, self._target_types)
+    def measure(self, given: Samples, batch_size: int) -> dict[str, float]:
+        """`evaluate` for samples that are checked already."""
+        evaluate = self._function(evaluation_function, given.target_types)
         totals = Totals(self, self.recipe)
-        for start in range(0, len(inputs[0]), batch_size):
-            rows = slice(start, start + batch_size)
-            batch = [a[rows] for a in (*inputs, *targets)]
-            totals.add(self._evaluate(*batch), len(batch[0]))
+        for start in range(0, len(given), batch_size):
+            batch = [a[start : start + batch_size] for a in given.arrays]
+            totals.add(evaluate(*given.converted(batch)), len(batch[0]))
         return totals.results()
 
     def predict(self, X: Any, *, batch_size: int = PREDICT_BATCH) -> Any:
         """The output for each row of X (a list, if the network has several outputs)."""
         with about("predict"):
-            inputs = input_arrays(self, X)
-            if len({len(a) for a in inputs}) != 1:
-                raise ShapeError(f"the inputs differ in length: {', '.join(str(len(a)) for a in inputs)}")
-        if self._predict is None:
-            symbols = [input_variable(node) for node in self.inputs]
-            results = self(*symbols)
-            self._predict = function(symbols, results if isinstance(results, list) else [results], name="predict")
-        specs = [node.output for node in self.inputs]
+            arrays = input_arrays(self, X)
+            if len({len(a) for a in arrays}) != 1:
+                raise ShapeError(f"the inputs differ in length: {', '.join(str(len(a)) for a in arrays)}")
+        if prediction_function not in self._functions:
+            self._functions[prediction_function] = prediction_function(self)
+        predict = self._functions[prediction_function]
         parts = []
-        for start in range(0, max(len(inputs[0]), 1), batch_size):
-            parts.append(self._predict(*converted(tuple(a[start : start + batch_size] for a in inputs), specs)))
-        results = parts[0] if len(parts) == 1 else [np.concatenate(arrays) for arrays in zip(*parts)]
+        for start in range(0, max(len(arrays[0]), 1), batch_size):
+            rows = (a[start : start + batch_size] for a in arrays)
+            parts.append(predict(*(a.astype(node.output.dtype, copy=False) for node, a in zip(self.inputs, rows))))
+        results = parts[0] if len(parts) == 1 else [np.concatenate(same) for same in zip(*parts)]
         return results[0] if len(results) == 1 else results
 
     def check_gradients(

@@ -165,6 +165,13 @@ def evaluation_function(network: "Network", recipe: Recipe, target_types: Sequen
     return function([*inputs, *targets], [cost, *sums], name="evaluate", on_unused_input="ignore")
 
 
+def prediction_function(network: "Network") -> Function:
+    """The outputs, with layers as at predict."""
+    inputs = [input_variable(node) for node in network.inputs]
+    results = network(*inputs)
+    return function(inputs, results if isinstance(results, list) else [results], name="predict")
+
+
 class Totals:
     """Costs and metrics' sums of several batches, and what they come to."""
 

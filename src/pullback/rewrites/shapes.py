@@ -6,16 +6,18 @@ from typing import Any
 from ..graph import Apply, Constant, TensorType, Variable
 from ..ops.elementwise import BroadcastLike, Elementwise
 from ..ops.linear import MatMul
+from ..ops.reduce import Reduction
 from ..ops.shape import BroadcastTo, Length, Reshape, Shape, Squeeze
 
 
 class Symbol:
     """A length that only running tells. Equal symbols are equal lengths; of different ones nothing is known."""
 
-    __slots__ = ("parent",)
+    __slots__ = ("parent", "parts")
 
-    def __init__(self) -> None:
-        self.parent: Dim | None = None
+    def __init__(self, parts: "frozenset[Symbol]" = frozenset()) -> None:
+        self.parent: Dim | None = None  # what it was found to be equal to
+        self.parts = parts  # the lengths that broadcast to it
 
 
 Dim = int | Symbol
@@ -152,7 +154,7 @@ class ShapeFacts:
             self._dims[v] = tuple(lengths)
 
     def _inferred(self, node: Apply) -> Sequence[Dims | None]:
-        rule = RULES.get(type(node.op))
+        rule = next((RULES[kind] for kind in type(node.op).__mro__ if kind in RULES), None)
         if rule is not None:
             return [rule(self, node)]
         seen = [tuple([n if isinstance(n, int) else Unknown(n) for n in self.dims(x)]) for x in node.inputs]
@@ -181,13 +183,14 @@ class ShapeFacts:
 
     def _meet(self, lengths: Iterable[Dim]) -> Dim:
         """What lengths broadcast to along one axis."""
-        distinct = list(dict.fromkeys(n for n in map(self._root, lengths) if n != 1))
+        distinct = [n for n in dict.fromkeys(map(self._root, lengths)) if n != 1]
         known = [n for n in distinct if isinstance(n, int)]
         if known:
             return known[0]
         if len(distinct) < 2:
             return distinct[0] if distinct else 1
-        return self._broadcasts.setdefault(frozenset(distinct), Symbol())
+        parts = frozenset(self._root(p) for n in distinct for p in (n.parts or (n,))) - {1}
+        return self._broadcasts.setdefault(parts, Symbol(parts)) if len(parts) > 1 else self._meet(parts)
 
 
 def _static(v: Variable) -> tuple[int | None, ...]:
@@ -231,6 +234,10 @@ def _squeeze(facts: ShapeFacts, node: Apply) -> Dims:
     return tuple(n for a, n in enumerate(facts.dims(node.inputs[0])) if a not in node.op.axes)
 
 
+def _reduction(facts: ShapeFacts, node: Apply) -> Dims:
+    return node.op.reduced(facts.dims(node.inputs[0]))
+
+
 def _matmul(facts: ShapeFacts, node: Apply) -> Dims:
     a, b = (facts.dims(x) for x in node.inputs)
     facts._equate(a[-1], b[-2])
@@ -245,5 +252,5 @@ def _shape(facts: ShapeFacts, node: Apply) -> Dims:
 
 RULES: dict[type, Callable[[ShapeFacts, Apply], Dims]] = {
     Elementwise: _elementwise, BroadcastLike: _broadcast_like, BroadcastTo: _filled_in, Reshape: _reshape,
-    Squeeze: _squeeze, MatMul: _matmul, Shape: _shape,
+    Reduction: _reduction, Squeeze: _squeeze, MatMul: _matmul, Shape: _shape,
 }  # fmt: skip

@@ -5,7 +5,6 @@ import pytest
 
 from pullback.ops.elementwise import ROWS, Elementwise
 from pullback.rewrites.fuse import INTEGER_ROWS, has_formula
-
 from tests.compile.agreement import native
 
 FLOAT_ROWS = sorted(

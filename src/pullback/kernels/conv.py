@@ -1,170 +1,182 @@
-"""Direct convolution through the register tile, images last-axis-channels: forward, and the filters' gradient.
+"""Direct convolution through the register tile, channels last: forward, the images' gradient and the filters'.
 
-The images' gradient is a forward convolution too: of the output's gradient with turned filters (stride 1), or a product
-with the transposed filters whose rows are added where the windows lay (any stride).
+Where things lie is told by tables of offsets, so that one kernel serves one to three dimensions, strides, dilation and
+groups. The images' gradient is a forward convolution too (of the output's gradient with turned filters, once for each
+phase of the stride), or a product whose rows are added where the windows lay.
 """
 
-from ..codegen import VL, T, dispatch, i64, kernel, ptr, vrange
+from ..codegen import VL, T, dispatch, helper, i64, kernel, ptr, vrange
 from .gemm import tile
 
-ROWS_TOGETHER = 8  # output rows that share a panel of filters while it is in cache
+LINES_TOGETHER = 8  # output lines that share a panel of filters while it is in cache
 
 
 @kernel
-def pad(x: ptr(T), y: ptr(T), height: i64, row: i64, top: i64, bottom: i64, left: i64, right: i64, lo: i64, hi: i64):
-    """y[n] = x[n] with zero borders; `row`, `left`, `right` count elements (columns times channels); lo, hi: images."""
-    width = left + row + right
-    for n in range(lo, hi):
-        p = x + n * height * row
-        q = y + n * (top + height + bottom) * width
-        for i in vrange(top * width):
-            q[i] = T(0)
-        for h in range(height):
-            line = q + (top + h) * width
+def pad(x: ptr(T), y: ptr(T), lines: ptr(i64), length: i64, left: i64, right: i64, lo: i64, hi: i64):
+    """Line q of y: `left` zeros, `length` elements of x from lines[q], `right` zeros; zeros alone if lines[q] < 0."""
+    whole = left + length + right
+    for q in range(lo, hi):
+        target = y + q * whole
+        if lines[q] < 0:
+            for i in vrange(whole):
+                target[i] = T(0)
+        else:
+            source = x + lines[q]
             for i in vrange(left):
-                line[i] = T(0)
-            for i in vrange(row):
-                line[i + left] = p[i + h * row]
+                target[i] = T(0)
+            for i in vrange(length):
+                target[i + left] = source[i]
             for i in vrange(right):
-                line[i + (left + row)] = T(0)
-        last = q + (top + height) * width
-        for i in vrange(bottom * width):
-            last[i] = T(0)
+                target[i + (left + length)] = T(0)
+
+
+@helper
+def panel_tile(
+    a, b, c, m: i64, n: i64, r_count: i64, a_r: i64, b_r: i64, k_count: i64, a_m: i64, a_k: i64, b_k: i64, c_m: i64,
+    accumulate: i64, LOW: i64, HIGH: i64, NV: i64, TAIL: i64, RAGGED: i64,
+):  # fmt: skip
+    """The tile of m rows and n columns, where only the last panel has fewer than NV * VL of them, in TAIL vectors."""
+    if TAIL != 0:
+        if n < NV * VL:
+            dispatch(tile, M=m, low=LOW, high=HIGH)(
+                a, b, c, r_count, a_r, b_r, k_count, a_m, a_k, b_k, c_m, accumulate, n, NV=TAIL, RAGGED=RAGGED
+            )
+        else:
+            dispatch(tile, M=m, low=LOW, high=HIGH)(
+                a, b, c, r_count, a_r, b_r, k_count, a_m, a_k, b_k, c_m, accumulate, n, NV=NV, RAGGED=0
+            )
+    else:
+        dispatch(tile, M=m, low=LOW, high=HIGH)(
+            a, b, c, r_count, a_r, b_r, k_count, a_m, a_k, b_k, c_m, accumulate, n, NV=NV, RAGGED=0
+        )
 
 
 @kernel
 def convolve(
-    x: ptr(T), w: ptr(T), y: ptr(T),
-    y_height: i64, y_width: i64, columns: i64, groups: i64, steps: i64, taps: i64, depth: i64,
-    x_image: i64, x_row: i64, x_column: i64, x_step: i64, x_tap: i64, x_group: i64,
-    w_step: i64, w_tap: i64, w_k: i64, tiles: i64,
-    LOW: i64, HIGH: i64, NV: i64, TAIL: i64,
-    lo: i64, hi: i64,
+    x: ptr(T), w: ptr(T), y: ptr(T), lines: ptr(i64), steps: ptr(i64),
+    step_count: i64, taps: i64, depth: i64, width: i64, columns: i64, groups: i64,
+    x_column: i64, x_tap: i64, x_group: i64, w_tap: i64, w_k: i64, y_column: i64, tiles: i64,
+    LOW: i64, HIGH: i64, NV: i64, TAIL: i64, RAGGED: i64, lo: i64, hi: i64,
 ):  # fmt: skip
-    """y[row, column, k] = sum over steps, taps, depth of x w, for output rows [lo, hi) of all images.
+    """y[line, column, k] = sum over steps, taps and depth of x w, for the output lines [lo, hi) of `width` columns.
 
-    A tap is one step down the filter; `depth` runs along a stretch of x without gaps: a filter row of all its channels,
-    or, where columns or groups lie apart, the channels of one of `steps` columns. `columns`: filters of one group.
+    lines: where each output line begins to read x, and where it begins in y. steps: where each step begins, from there,
+    in x, and in w. A step has `taps` down the filters, and each tap a stretch of x without gaps, `depth` long: a filter
+    line of all its channels, or the channels of one place. `columns`: filters of one group.
     """
-    width = NV * VL
-    panels = columns // width
-    whole = panels + 1 if TAIL != 0 else panels
-    y_pixel = groups * columns
-    for first in range(lo, hi, ROWS_TOGETHER):
-        last = min(first + ROWS_TOGETHER, hi)
-        for g in range(groups):
-            for p in range(whole):
-                for row in range(first, last):
-                    xr = x + (row // y_height * x_image + row % y_height * x_row + g * x_group)
-                    yr = y + (row * y_width * y_pixel + g * columns + p * width)
-                    for t in range(tiles):
-                        c0 = t * y_width // tiles
-                        height = (t + 1) * y_width // tiles - c0
-                        for s in range(steps):
-                            a = xr + (c0 * x_column + s * x_step)
-                            b = w + (s * w_step + g * columns + p * width)
-                            c = yr + c0 * y_pixel
-                            if TAIL != 0:
-                                if p == panels:
-                                    dispatch(tile, M=height, low=LOW, high=HIGH)(
-                                        a, b, c, taps, x_tap, w_tap, depth, x_column, 1, w_k, y_pixel, s,
-                                        columns - p * width, NV=TAIL, RAGGED=1,
-                                    )  # fmt: skip
-                                else:
-                                    dispatch(tile, M=height, low=LOW, high=HIGH)(
-                                        a, b, c, taps, x_tap, w_tap, depth, x_column, 1, w_k, y_pixel, s, width,
-                                        NV=NV, RAGGED=0,
-                                    )  # fmt: skip
-                            else:
-                                dispatch(tile, M=height, low=LOW, high=HIGH)(
-                                    a, b, c, taps, x_tap, w_tap, depth, x_column, 1, w_k, y_pixel, s, width,
-                                    NV=NV, RAGGED=0,
-                                )  # fmt: skip
+    panels = (columns + NV * VL - 1) // (NV * VL)
+    for first in range(lo, hi, LINES_TOGETHER):
+        last = min(first + LINES_TOGETHER, hi)
+        for u in range(groups * panels):
+            g = u // panels
+            k = u % panels * NV * VL
+            for line in range(first, last):
+                xl = x + (lines[2 * line] + g * x_group)
+                yl = y + (lines[2 * line + 1] + g * columns + k)
+                for t in range(tiles):
+                    c = t * width // tiles
+                    m = (t + 1) * width // tiles - c
+                    for s in range(step_count):
+                        panel_tile(
+                            xl + (c * x_column + steps[2 * s]), w + (steps[2 * s + 1] + g * columns + k),
+                            yl + c * y_column, m, min(columns - k, NV * VL), taps, x_tap, w_tap, depth, x_column, 1,
+                            w_k, y_column, s, LOW, HIGH, NV, TAIL, RAGGED,
+                        )  # fmt: skip
 
 
 @kernel
 def filter_gradient(
-    x: ptr(T), g: ptr(T), w: ptr(T),
-    images: i64, g_height: i64, g_width: i64, columns: i64, groups: i64, steps: i64, taps: i64, depth: i64,
-    x_image: i64, x_row: i64, x_column: i64, x_step: i64, x_tap: i64, x_group: i64,
-    w_step: i64, w_tap: i64, w_k: i64, tiles: i64,
-    LOW: i64, HIGH: i64, NV: i64, TAIL: i64,
-    lo: i64, hi: i64,
+    x: ptr(T), g: ptr(T), w: ptr(T), blocks: ptr(i64), taps: ptr(i64),
+    block_count: i64, parts: i64, tap_count: i64, depth: i64, width: i64, columns: i64, groups: i64,
+    x_line: i64, x_column: i64, x_group: i64, g_line: i64, g_column: i64, w_k: i64, w_part: i64, tiles: i64,
+    LOW: i64, HIGH: i64, NV: i64, TAIL: i64, RAGGED: i64, lo: i64, hi: i64,
 ):  # fmt: skip
-    """w[tap, step, depth, k] = sum over images, rows, columns of x g; the arguments are those of `convolve`.
+    """w[part, tap, depth, k] = sum of x g over the lines of the part's blocks.
 
-    lo, hi: units (group, tap, step, panel).
+    blocks: where each begins in x and in g, and how many lines it has; a block stays in cache while all taps read it.
+    taps: where each begins, from there, in x, and in w. lo, hi: units (part, group, tap, panel).
     """
-    width = NV * VL
-    panels = columns // width
-    whole = panels + 1 if TAIL != 0 else panels
-    pixel = groups * columns
-    for u in range(lo, hi):
-        p = u % whole
-        s = u // whole % steps
-        r = u // (whole * steps) % taps
-        group = u // (whole * steps * taps)
-        for n in range(images):
-            xn = x + (n * x_image + r * x_tap + s * x_step + group * x_group)
-            gn = g + (n * g_height * g_width * pixel + group * columns + p * width)
-            wn = w + (r * w_tap + s * w_step + group * columns + p * width)
-            for t in range(tiles):
-                m = t * depth // tiles
-                height = (t + 1) * depth // tiles - m
-                if TAIL != 0:
-                    if p == panels:
-                        dispatch(tile, M=height, low=LOW, high=HIGH)(
-                            xn + m, gn, wn + m * w_k, g_height, x_row, g_width * pixel, g_width, 1, x_column, pixel,
-                            w_k, n, columns - p * width, NV=TAIL, RAGGED=1,
-                        )  # fmt: skip
-                    else:
-                        dispatch(tile, M=height, low=LOW, high=HIGH)(
-                            xn + m, gn, wn + m * w_k, g_height, x_row, g_width * pixel, g_width, 1, x_column, pixel,
-                            w_k, n, width, NV=NV, RAGGED=0,
-                        )  # fmt: skip
-                else:
-                    dispatch(tile, M=height, low=LOW, high=HIGH)(
-                        xn + m, gn, wn + m * w_k, g_height, x_row, g_width * pixel, g_width, 1, x_column, pixel,
-                        w_k, n, width, NV=NV, RAGGED=0,
+    panels = (columns + NV * VL - 1) // (NV * VL)
+    per_part = groups * tap_count * panels
+    for part in range(lo // per_part, (hi + per_part - 1) // per_part):
+        begin = max(lo, part * per_part)
+        end = min(hi, (part + 1) * per_part)
+        first = part * block_count // parts
+        for block in range(first, (part + 1) * block_count // parts):
+            xb = x + blocks[3 * block]
+            gb = g + blocks[3 * block + 1]
+            lines = blocks[3 * block + 2]
+            for u in range(begin, end):
+                k = u % panels * NV * VL
+                tap = u // panels % tap_count
+                group = u // (panels * tap_count) % groups
+                xt = xb + (taps[2 * tap] + group * x_group)
+                wt = w + (part * w_part + taps[2 * tap + 1] + group * columns + k)
+                for t in range(tiles):
+                    c = t * depth // tiles
+                    m = (t + 1) * depth // tiles - c
+                    panel_tile(
+                        xt + c, gb + (group * columns + k), wt + c * w_k, m, min(columns - k, NV * VL), lines,
+                        x_line, g_line, width, 1, x_column, g_column, w_k, block - first, LOW, HIGH, NV, TAIL, RAGGED,
                     )  # fmt: skip
 
 
 @kernel
-def turn_filters(w: ptr(T), t: ptr(T), rows: i64, columns: i64, into: i64, out: i64, groups: i64, lo: i64, hi: i64):
-    """t[h, w, k, g, c] = w[rows-1-h, columns-1-w, c, g, k]: what a convolution with the adjoint reads; lo, hi: places.
+def sum_parts(parts: ptr(T), out: ptr(T), count: i64, size: i64, lo: i64, hi: i64):
+    """out = the sum of `count` arrays of `size` elements; lo, hi: elements."""
+    for i in vrange(lo, hi):
+        total = parts[i]
+        for p in range(1, count):
+            total += parts[i + p * size]
+        out[i] = total
 
-    `into` and `out` are the channels of one group.
+
+@kernel
+def product_windows(
+    g: ptr(T), w: ptr(T), x: ptr(T), scratch: ptr(T),
+    pixels: i64, depth: i64, columns: i64, w_panel: i64, scratch_size: i64, tiles: i64,
+    g_height: i64, g_width: i64, height: i64, width: i64, channels: i64, taps_h: i64, taps_w: i64,
+    stride_h: i64, stride_w: i64, step_h: i64, top: i64, left: i64,
+    LOW: i64, HIGH: i64, NV: i64, TAIL: i64, RAGGED: i64, lo: i64, hi: i64, tid: i64,
+):  # fmt: skip
+    """x = the windows g w (rows of taps_h * taps_w * channels = `columns` elements), each added where it was read.
+
+    w: the transposed filters [depth, columns] in panels; scratch: one image's windows for each thread; lo, hi: images.
     """
-    for place in range(lo, hi):
-        source = w + (rows * columns - 1 - place) * into * groups * out
-        target = t + place * out * groups * into
-        for g in range(groups):
-            for k in range(out):
-                for c in vrange(into):
-                    target[c + (k * groups + g) * into] = source[(c * groups + g) * out + k]
+    windows = scratch + tid * scratch_size
+    for n in range(lo, hi):
+        for k in range(0, columns, NV * VL):
+            for t in range(tiles):
+                first = t * pixels // tiles
+                panel_tile(
+                    g + (n * pixels + first) * depth, w + k // (NV * VL) * w_panel, windows + (first * columns + k),
+                    (t + 1) * pixels // tiles - first, min(columns - k, NV * VL), 1, 0, 0, depth, depth, 1, NV * VL,
+                    columns, 0, LOW, HIGH, NV, TAIL, RAGGED,
+                )  # fmt: skip
+        add_windows(
+            windows, x + n * height * width * channels, g_height, g_width, height, width, channels, taps_h, taps_w,
+            stride_h, stride_w, step_h, top, left,
+        )  # fmt: skip
 
 
 @kernel
 def add_windows(
-    rows: ptr(T), x: ptr(T),
+    windows: ptr(T), x: ptr(T),
     g_height: i64, g_width: i64, height: i64, width: i64, channels: i64, taps_h: i64, taps_w: i64,
-    stride_h: i64, stride_w: i64, step_h: i64, step_w: i64, top: i64, left: i64, lo: i64, hi: i64,
+    stride_h: i64, stride_w: i64, step_h: i64, top: i64, left: i64,
 ):  # fmt: skip
-    """x = sum of the windows in rows[n, oh, ow, r, s, channels], each added where it was read; lo, hi: images."""
-    for n in range(lo, hi):
-        image = x + n * height * width * channels
-        for i in vrange(height * width * channels):
-            image[i] = T(0)
-        for oh in range(g_height):
-            for ow in range(g_width):
-                window = rows + ((n * g_height + oh) * g_width + ow) * taps_h * taps_w * channels
-                for r in range(taps_h):
-                    h = oh * stride_h + r * step_h - top
-                    if h >= 0 and h < height:
-                        for s in range(taps_w):
-                            v = ow * stride_w + s * step_w - left
-                            if v >= 0 and v < width:
-                                target = image + (h * width + v) * channels
-                                source = window + (r * taps_w + s) * channels
-                                for c in vrange(channels):
-                                    target[c] = target[c] + source[c]
+    """x = sum of windows[oh, ow, taps_h, taps_w, channels] of one image, each added where it was read."""
+    for i in vrange(height * width * channels):
+        x[i] = T(0)
+    for oh in range(g_height):
+        for r in range(taps_h):
+            h = oh * stride_h + r * step_h - top
+            if h >= 0 and h < height:
+                for ow in range(g_width):
+                    v = ow * stride_w - left
+                    first = max(0, -v)
+                    last = min(taps_w, width - v)
+                    source = windows + (((oh * g_width + ow) * taps_h + r) * taps_w + first) * channels
+                    target = x + (h * width + v + first) * channels
+                    for i in vrange((last - first) * channels):
+                        target[i] += source[i]

@@ -10,7 +10,7 @@ from ...ops.pool import AvgPool, AvgPoolGrad, MaxPool, PoolGather, PoolScatter
 from ..binding import Binding, Declined, binds
 from ..buffers import Buffer, constant_buffer
 from ..elementwise import launch_copy
-from .conv import transposed
+from .conv_geometry import transposed
 from .linear import TYPES
 
 

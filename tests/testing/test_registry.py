@@ -1,9 +1,14 @@
 """Every op of the library has an entry, every input an answer, and everything that an entry claims is proved."""
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
 
-from pullback.testing import Entry, check_op
-from pullback.testing.entries import all_entries, library_ops, ops_of
+from pullback.graph import Op
+from pullback.ops.elementwise import ROWS, Elementwise
+from pullback.testing import Entry, check_op, strategies
+from pullback.testing.check_op import check_at, thorough
+from pullback.testing.entries import all_entries, concrete, library_ops, ops_of
 
 ENTRIES = all_entries()
 
@@ -22,3 +27,25 @@ def test_names_of_entries_are_unique() -> None:
 def test_entry(entry: Entry) -> None:
     report = check_op(entry)
     assert len(report.answers) == len(entry.inputs)
+
+    @settings(max_examples=30 if thorough() else 2)
+    @given(strategies.inputs(entry))
+    def at_any_shape(arrays: list[np.ndarray]) -> None:
+        check_at(entry, arrays)
+
+    at_any_shape()
+
+
+def test_every_kink_of_a_row_has_a_point_that_is_tested() -> None:
+    points = {entry.call.row.name for entry in ENTRIES if isinstance(entry.call, Elementwise) and entry.points}
+    assert {row.name for row in ROWS.values() if row.kinks} <= points
+
+
+def test_ops_of_the_library_write_a_rule() -> None:
+    silent = [op for op in concrete(Op) if op.grad is Op.grad and op.L_op is Op.L_op]
+    assert not [name for op in silent if (name := f"{op.__module__}.{op.__qualname__}") in library_ops()]
+
+
+def test_a_missing_entry_would_be_noticed() -> None:
+    sqrt = next(entry for entry in ENTRIES if entry.name == "row:sqrt")
+    assert {"row:sqrt", "row:divide", "row:strong_mul"} <= ops_of(sqrt) <= library_ops()

@@ -40,13 +40,13 @@ def name_of(op: Op) -> str:
 
 def library_ops() -> set[str]:
     """Names of all ops that the library defines, in the notation of `ops_of`."""
-    names = {f"{c.__module__}.{c.__qualname__}" for c in _concrete(Op) if c.__module__.startswith(PROVED_ROOMS)}
+    names = {f"{c.__module__}.{c.__qualname__}" for c in concrete(Op) if c.__module__.startswith(PROVED_ROOMS)}
     return (names - {f"{Elementwise.__module__}.{Elementwise.__qualname__}"}) | {f"row:{name}" for name in ROWS}
 
 
-def _concrete(base: type[Op]) -> Iterator[type[Op]]:
+def concrete(base: type[Op]) -> Iterator[type[Op]]:
     """Subclasses that nothing is derived from: the others are bases, which make no nodes."""
     for cls in base.__subclasses__():
         if not cls.__subclasses__():
             yield cls
-        yield from _concrete(cls)
+        yield from concrete(cls)

@@ -12,6 +12,7 @@ from ...errors import ArgumentError, DTypeError, ShapeError
 from ..activations import activation
 from ..initializers import HeNormal, Initializer, Zeros
 from .base import Layer, Parameter, Spec, positive
+from .normalization import BatchStatistics, normalization_parameters, normalize, statistics_of
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,14 @@ class Connected(Layer):
         outputs: how many numbers come out.
         activation: a name of `nn.ACTIVATIONS`.
         bias: whether b is there.
+        batch_normalize: activation(BatchNorm(x W)), as in `Convolutional`.
         initial: the rule for the first weights; biases start at 0.
     """
 
     outputs: int
     activation: str = "linear"
     bias: bool = True
+    batch_normalize: bool | BatchStatistics = False
     initial: Initializer = HeNormal()
 
     def __post_init__(self) -> None:
@@ -76,14 +79,20 @@ class Connected(Layer):
 
     def parameters(self, x):
         made = {"weight": Parameter((length(x), self.outputs), self.initial, decays=True)}
-        if self.bias:
+        if self.batch_normalize:
+            made |= normalization_parameters(self.outputs)
+        elif self.bias:
             made["bias"] = Parameter((self.outputs,), Zeros())
         return made
 
     def apply(self, parameters, inputs, context):
         weight = parameters["weight"]
         x = flat(inputs[0], weight.type.shape[0]) @ weight
-        return activation(self.activation)(x + parameters["bias"] if self.bias else x)
+        if self.batch_normalize:
+            x = normalize(x, parameters, context, statistics_of(self.batch_normalize))
+        elif self.bias:
+            x = x + parameters["bias"]
+        return activation(self.activation)(x)
 
     def operations(self, inputs: Sequence[Spec], output: Spec) -> int:
         return 2 * length(inputs[0]) * self.outputs

@@ -1,13 +1,17 @@
 """Layers over images (height, width, channels): convolution and pooling."""
 
 from dataclasses import dataclass
+from numbers import Integral
 
 from ... import ops
 from ...errors import ArgumentError, ShapeError
 from ..activations import activation
 from ..initializers import HeNormal, Initializer, Zeros
 from .base import Layer, Parameter, Spec, image, pair, positive, windowed
-from .normalization import normalization_parameters, normalize
+from .normalization import BatchStatistics, normalization_parameters, normalize, statistics_of
+
+Sides = tuple[tuple[int, int], tuple[int, int]]  # (above, below), (left, right)
+Padding = int | tuple[int, int] | str | Sides
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Convolutional(Layer):
         dilation: distance between the window's cells.
         groups: channels are cut into so many parts, each with filters of its own; groups = channels is depthwise.
         activation: a name of `nn.ACTIVATIONS`.
-        batch_normalize: normalise each channel of the convolution, as `BatchNorm` does, which has a bias of its own.
+        batch_normalize: normalise each channel of the convolution, as `BatchNorm` does, which has a bias of its own;
+            `BatchStatistics` says how.
         bias: whether b is there.
         initial: the rule for the first weights.
     """
@@ -38,7 +43,7 @@ class Convolutional(Layer):
     dilation: int | tuple[int, int] = 1
     groups: int = 1
     activation: str = "linear"
-    batch_normalize: bool = False
+    batch_normalize: bool | BatchStatistics = False
     bias: bool = True
     initial: Initializer = HeNormal()
 
@@ -85,7 +90,7 @@ class Convolutional(Layer):
             filter_layout="HWIO",
         )
         if self.batch_normalize:
-            y = normalize(y, parameters, context)
+            y = normalize(y, parameters, context, statistics_of(self.batch_normalize))
         elif self.bias:
             y = y + parameters["bias"]
         return activation(self.activation)(y)
@@ -103,12 +108,12 @@ class MaxPool(Layer):
     Args:
         size: of the window.
         stride: steps of the window; as large as the window unless given.
-        padding: cells on each side, as in `Convolutional`.
+        padding: cells on each side, as in `Convolutional`, or ((above, below), (left, right)).
     """
 
     size: int | tuple[int, int] = 2
     stride: int | tuple[int, int] | None = None
-    padding: int | tuple[int, int] | str = 0
+    padding: Padding = 0
 
     def __post_init__(self) -> None:
         windowed(self, size=self.size, stride=1 if self.stride is None else self.stride)
@@ -117,12 +122,12 @@ class MaxPool(Layer):
     def describe(self, x):
         height, width, channels = image(x)
         window = pair(self.size, "size")
-        around = margin(self.padding, self.size)
+        around = sides(self.padding, self.size)
         return Spec((*windows((height, width), window, self.stride or window, around), channels), x.dtype)
 
     def apply(self, parameters, inputs, context):
         return ops.max_pool2d(
-            inputs[0], self.size, self.stride or self.size, padding=margin(self.padding, self.size), layout="NHWC"
+            inputs[0], self.size, self.stride or self.size, padding=sides(self.padding, self.size), layout="NHWC"
         )
 
 
@@ -137,7 +142,7 @@ class AvgPool(Layer):
 
     size: int | tuple[int, int] | None = None
     stride: int | tuple[int, int] | None = None
-    padding: int | tuple[int, int] | str = 0
+    padding: Padding = 0
     counts_padding: bool = True
 
     def __post_init__(self) -> None:
@@ -155,7 +160,7 @@ class AvgPool(Layer):
         if self.size is None:
             return Spec((1, 1, channels), x.dtype)
         window = pair(self.size, "size")
-        around = margin(self.padding, self.size)
+        around = sides(self.padding, self.size)
         return Spec((*windows((height, width), window, self.stride or window, around), channels), x.dtype)
 
     def apply(self, parameters, inputs, context):
@@ -165,7 +170,7 @@ class AvgPool(Layer):
             inputs[0],
             self.size,
             self.stride or self.size,
-            padding=margin(self.padding, self.size),
+            padding=sides(self.padding, self.size),
             count_include_pad=self.counts_padding,
             layout="NHWC",
         )
@@ -176,7 +181,7 @@ def check_padding(layer: Layer) -> None:
     padding = layer.padding
     if padding == "same":
         return
-    if isinstance(padding, str) or any(n < 0 for n in pair(padding, "padding")):
+    if isinstance(padding, str) or any(n < 0 for side in _as_sides(pair(padding, "padding")) for n in side):
         raise ArgumentError(f'{type(layer).__name__}: padding={padding!r}; expected whole numbers from 0 up, or "same"')
 
 
@@ -190,12 +195,22 @@ def margin(padding, size, dilation=1) -> tuple[int, int]:
     return reach[0] // 2, reach[1] // 2
 
 
+def sides(padding: Padding, size) -> Sides:
+    """Padding as (above, below), (left, right)."""
+    return _as_sides(margin(padding, size))
+
+
+def _as_sides(pairs) -> Sides:
+    return tuple((p, p) if isinstance(p, Integral) else pair(p, "padding") for p in pairs)
+
+
 def windows(lengths, size, stride, padding, dilation=1) -> tuple[int | None, int | None]:
     """How many windows fit along each axis; unknown lengths stay unknown."""
     counts = []
-    for n, k, s, p, d in zip(lengths, size, pair(stride, "stride"), padding, pair(dilation, "dilation")):
+    for n, k, s, p, d in zip(lengths, size, pair(stride, "stride"), _as_sides(padding), pair(dilation, "dilation")):
         span = d * (k - 1) + 1
-        if n is not None and n + 2 * p < span:
-            raise ShapeError(f"a window of {span} cells doesn't fit into {n} with padding {p} on each side")
-        counts.append(None if n is None else (n + 2 * p - span) // s + 1)
+        if n is not None and n + sum(p) < span:
+            around = f"{p[0]} on each side" if p[0] == p[1] else f"{p[0]} before and {p[1]} after"
+            raise ShapeError(f"a window of {span} cells doesn't fit into {n} with padding {around}")
+        counts.append(None if n is None else (n + sum(p) - span) // s + 1)
     return tuple(counts)

@@ -1,4 +1,4 @@
-"""Batch normalisation, alone or inside a convolution."""
+"""Batch normalisation, alone or inside another layer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,11 +6,43 @@ from dataclasses import dataclass
 from ... import ops
 from ...errors import ArgumentError, ShapeError
 from ...graph import SharedVariable, Variable
+from ..configuration import Configuration
 from ..initializers import Ones, Zeros
 from .base import Context, Layer, Parameter
 
 EPSILON = 1e-5
 MOMENTUM = 0.9
+
+
+@dataclass(frozen=True)
+class BatchStatistics(Configuration):
+    """How a batch is normalised: (x - mean) / sqrt(variance + epsilon).
+
+    Args:
+        epsilon: keeps the divisor from 0.
+        momentum: the running averages become momentum * old + (1 - momentum) * new.
+        epsilon_outside: divide by sqrt(variance) + epsilon instead (pjreddie's Darknet).
+        unbiased: normalise by m / (m - 1) times the variance of the m numbers (Darknet). Up to a factor of (m - 1) / m
+            on epsilon.
+    """
+
+    epsilon: float = EPSILON
+    momentum: float = MOMENTUM
+    epsilon_outside: bool = False
+    unbiased: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.epsilon > 0:
+            raise ArgumentError(f"{type(self).__name__}: epsilon={self.epsilon}; expected a number above 0")
+        if not 0 <= self.momentum < 1:
+            raise ArgumentError(
+                f"{type(self).__name__}: momentum={self.momentum}; expected at least 0 and less than 1"
+            )
+
+
+def statistics_of(batch_normalize: bool | BatchStatistics) -> BatchStatistics:
+    """What a layer's `batch_normalize` says: True stands for the usual."""
+    return batch_normalize if isinstance(batch_normalize, BatchStatistics) else BatchStatistics()
 
 
 def normalization_parameters(channels: int) -> dict[str, Parameter]:
@@ -28,8 +60,7 @@ def normalize(
     x: Variable,
     parameters: Mapping[str, SharedVariable],
     context: Context,
-    epsilon: float = EPSILON,
-    momentum: float = MOMENTUM,
+    statistics: BatchStatistics = BatchStatistics(),
 ) -> Variable:
     """Each channel (last axis) of `x` normalised, scaled and shifted; in training the running averages follow.
 
@@ -37,14 +68,16 @@ def normalize(
     """
     scale, bias = parameters["scale"], parameters["bias"]
     running = parameters["running_mean"], parameters["running_variance"]
-    last = x.ndim - 1
+    settings = {"eps": statistics.epsilon, "axis": x.ndim - 1, "eps_outside": statistics.epsilon_outside}
     if not context.training:
-        return ops.batch_norm(x, scale, bias, training=False, eps=epsilon, axis=last, mean=running[0], var=running[1])
-    y, mean, variance = ops.batch_norm_train(x, scale, bias, eps=epsilon, axis=last)
-    count = ops.cast(ops.size(x) // x.shape[last], x.dtype)
-    unbiased = variance * (count / ops.maximum(count - 1.0, 1.0))
-    for old, new in zip(running, (mean, unbiased)):
-        context.updates[old] = momentum * old + (1.0 - momentum) * new
+        return ops.batch_norm(x, scale, bias, training=False, mean=running[0], var=running[1], **settings)
+    count = ops.cast(ops.size(x) // x.shape[x.ndim - 1], x.dtype)
+    correction = count / ops.maximum(count - 1.0, 1.0)
+    y, mean, variance = ops.batch_norm_train(
+        x, scale / ops.sqrt(correction) if statistics.unbiased else scale, bias, **settings
+    )
+    for old, new in zip(running, (mean, variance * correction)):
+        context.updates[old] = statistics.momentum * old + (1.0 - statistics.momentum) * new
     return y
 
 
@@ -56,18 +89,15 @@ class BatchNorm(Layer):
     `running_mean` and `running_variance` (channels,).
 
     Args:
-        epsilon: is added to the variance.
-        momentum: the running averages become momentum * old + (1 - momentum) * new.
+        epsilon, momentum, epsilon_outside, unbiased: as in `BatchStatistics`.
     """
 
     epsilon: float = EPSILON
     momentum: float = MOMENTUM
+    epsilon_outside: bool = False
+    unbiased: bool = False
 
-    def __post_init__(self) -> None:
-        if not self.epsilon > 0:
-            raise ArgumentError(f"BatchNorm: epsilon={self.epsilon}; expected a number above 0")
-        if not 0 <= self.momentum < 1:
-            raise ArgumentError(f"BatchNorm: momentum={self.momentum}; expected at least 0 and less than 1")
+    __post_init__ = BatchStatistics.__post_init__
 
     def describe(self, x):
         if not x.shape or x.shape[-1] is None:
@@ -78,4 +108,5 @@ class BatchNorm(Layer):
         return normalization_parameters(x.shape[-1])
 
     def apply(self, parameters, inputs, context):
-        return normalize(inputs[0], parameters, context, self.epsilon, self.momentum)
+        statistics = BatchStatistics(self.epsilon, self.momentum, self.epsilon_outside, self.unbiased)
+        return normalize(inputs[0], parameters, context, statistics)

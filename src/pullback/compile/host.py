@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from ..control import GraphOp, IfElse, Scan
+from ..gradient import EachRow
 from ..graph import ClosedGraph, Op
 from ..rewrites import optimize
 from .program import Program
 
 
 @functools.lru_cache(maxsize=1024)
-def optimized(graph: ClosedGraph) -> ClosedGraph:
-    """The same graph after all rewrites."""
-    return ClosedGraph(graph.inputs, optimize(graph.outputs, graph.inputs))
+def optimized(graph: ClosedGraph, shapes: tuple[tuple[int, ...], ...] = ()) -> ClosedGraph:
+    """The same graph after all rewrites, for inputs of these shapes (of any, if none are given)."""
+    return ClosedGraph(graph.inputs, optimize(graph.outputs, graph.inputs, dict(zip(graph.inputs, shapes))))
 
 
 @functools.lru_cache(maxsize=256)
@@ -34,12 +35,12 @@ def host_perform(op: Op) -> Callable[..., Any] | None:
             return lambda condition, *inputs: tuple(
                 program_of(op.then if condition else op.otherwise).run(inputs)
             )
-        case Scan():
-            return functools.partial(_scan, op)
+        case Scan() | EachRow():
+            return functools.partial(_in_steps, op)
     return None
 
 
-def _scan(op: Scan, *inputs: np.ndarray) -> Any:
+def _in_steps(op: Scan | EachRow, *inputs: np.ndarray) -> Any:
     return op.perform(*inputs, step=functools.partial(_step, program_of(op.graph)))
 
 

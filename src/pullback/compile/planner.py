@@ -219,7 +219,7 @@ class Planner:
 
     def inline(self, graph: ClosedGraph, inputs: Sequence[Buffer], targets: Mapping[int, Buffer]) -> list[Buffer]:
         """Bind a copy of the graph's nodes on the given buffers."""
-        graph = optimized(graph)
+        graph = optimized(graph, tuple([buffer.shape for buffer in inputs]))
         copy: dict[Variable, Variable] = {v: Variable(v.type, name=v.name) for v in graph.inputs}
         nodes = []
         for node in graph.nodes:

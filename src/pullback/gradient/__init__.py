@@ -4,8 +4,9 @@ from .derived import Lop, Rop, hessian, hvp, jacobian, jvp, subgraph_grad, vjp
 from .engine import grad
 from .explain import Explanation, explain
 from .kinks import KinkEntry, kink_table, kinks_of
+from .rows import EachRow
 
 __all__ = [
-    "Explanation", "KinkEntry", "Lop", "Rop", "explain", "grad", "hessian", "hvp", "jacobian", "jvp", "kink_table",
-    "kinks_of", "subgraph_grad", "vjp",
+    "EachRow", "Explanation", "KinkEntry", "Lop", "Rop", "explain", "grad", "hessian", "hvp", "jacobian", "jvp",
+    "kink_table", "kinks_of", "subgraph_grad", "vjp",
 ]  # fmt: skip

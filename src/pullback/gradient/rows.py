@@ -1,6 +1,6 @@
 """A graph applied to each of many inputs: what Jacobians are made of."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,17 +42,20 @@ class EachRow(Op):
         length = variables[0].type.shape[0]
         return Apply(self, variables, [TensorType(v.dtype, (length, *v.type.shape)) for v in self.graph.outputs])
 
-    def perform(self, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
+    def perform(
+        self, *inputs: np.ndarray, step: Callable[[list[np.ndarray]], list[np.ndarray]] | None = None
+    ) -> tuple[np.ndarray, ...]:
+        """Run the graph row by row; `step`, if given, computes its outputs from its inputs."""
+        step = step or self._step
         rows, shared = inputs[: self.rows], inputs[self.rows :]
         if len(rows[0]) == 0:
-            found = self._run([np.zeros(a.shape[1:], a.dtype) for a in rows], shared)
+            found = step([*(np.zeros(a.shape[1:], a.dtype) for a in rows), *shared])
             return tuple(np.empty((0, *a.shape), a.dtype) for a in found)
-        results = [self._run([a[k] for a in rows], shared) for k in range(len(rows[0]))]
+        results = [step([*(a[k] for a in rows), *shared]) for k in range(len(rows[0]))]
         return tuple(np.stack(column) for column in zip(*results))
 
-    def _run(self, rows: Sequence[np.ndarray], shared: Sequence[np.ndarray]) -> list[np.ndarray]:
-        given = dict(zip(self.graph.inputs, [*rows, *shared]))
-        return evaluate(self.graph.outputs, given, self.graph.nodes)
+    def _step(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        return evaluate(self.graph.outputs, dict(zip(self.graph.inputs, arrays)), self.graph.nodes)
 
     def L_op(self, inputs, outputs, output_grads):
         """Each row's cotangent pulled back through the graph; what all rows share gets the sum over them."""

@@ -1,15 +1,19 @@
 """The way of a graph through all rewrites, before it is planned and run."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from ..config import config
-from ..graph import Variable
+from ..graph import ClosedGraph, Variable
 from ..graph.function_graph import FunctionGraph
 from .canonical import ordinary
-from .driver import Facts, rewrite
+from .driver import Facts, RuleSet, rewrite
 from .fold import folding
 from .fuse import fuse
+from .inner import rewrite_inside
 from .stabilise import stabilising
+
+RULES: dict[str, list[RuleSet]] = {"all": [ordinary, folding, stabilising], "stabilising": [stabilising]}
 
 
 def optimize(
@@ -22,13 +26,23 @@ def optimize(
     `shapes` of leaves (of shared variables, say) may be relied on: the result is only right where they hold. With
     `config.rewrites == "stabilising"` only equal nodes are merged and unstable forms replaced.
     """
-    graph = FunctionGraph(inputs, outputs)
-    facts = Facts()
+    graph, facts = FunctionGraph(inputs, outputs), Facts()
     for v, shape in (shapes or {}).items():
         facts.assume(v, shape)
+    _rewrite(graph, facts, config.rewrites)
     if config.rewrites == "all":
-        rewrite(graph, [ordinary, folding, stabilising], facts)
         fuse(graph, facts)
-    else:
-        rewrite(graph, [stabilising], facts)
     return graph.extract()
+
+
+def _rewrite(graph: FunctionGraph, facts: Facts, which: str) -> None:
+    rewrite(graph, RULES[which], facts)
+    rewrite_inside(graph, lambda held: _rewritten(held, which))
+
+
+@lru_cache(maxsize=1024)
+def _rewritten(held: ClosedGraph, which: str) -> ClosedGraph:
+    """A graph that an op holds, rewritten but not fused: whoever runs it knows more about its shapes."""
+    graph = FunctionGraph(held.inputs, held.outputs)
+    _rewrite(graph, Facts(), which)
+    return ClosedGraph(held.inputs, graph.extract())

@@ -96,8 +96,9 @@ class Optimizer(Configuration):
         for w, g, name in zip(parameters, grads, _distinct([w.name or "parameter" for w in parameters])):
             rule = replace(self, weight_decay=0.0) if w in undecayed else self
             slots = {k: _slot(state, w, f"{name}.{k}", first) for k, first in self.slots().items()}
-            scaled = rate * (multipliers or {}).get(w, 1.0)
-            updates[w], new = rule.rule(w, g, slots, scaled, done + 1.0)
+            multiplier = (multipliers or {}).get(w, 1.0)
+            own_rate = rate if multiplier == 1 else rate * multiplier
+            updates[w], new = rule.rule(w, g, slots, own_rate, done + 1.0)
             updates |= {slots[k]: value for k, value in new.items()}
         return updates
 

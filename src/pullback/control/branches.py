@@ -68,6 +68,7 @@ class IfElse(Op):
                     answers[1 + i] = refused(self, 1 + i, term)
                     wanted = [k for k in wanted if k != i]
             found.append((graph, cotangents, dict(zip(places, terms))))
+        wanted = [i for i in wanted if any(not isinstance(t[i].type, DisconnectedType) for _, _, t in found)]
         for graph, cotangents, terms in found:
             formulas = [
                 zeros_like(graph.inputs[i]) if isinstance(terms[i].type, DisconnectedType) else terms[i] for i in wanted

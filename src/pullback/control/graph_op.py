@@ -30,7 +30,8 @@ class GraphOp(Op):
         return Apply(self, variables, [v.type for v in self.graph.outputs])
 
     def perform(self, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(evaluate(self.graph.outputs, dict(zip(self.graph.inputs, inputs)), self.graph.nodes))
+        results = evaluate(self.graph.outputs, dict(zip(self.graph.inputs, inputs)), self.graph.nodes)
+        return tuple(np.array(a) for a in results)  # an output may be an input, or the same variable as another
 
     def connection_pattern(self, node):
         return connections(self.graph)

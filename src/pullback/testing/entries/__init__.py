@@ -3,9 +3,10 @@
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from functools import cache
 
-from ...graph import Op, toposort
+from ...graph import ClosedGraph, Op, toposort
 from ...ops.elementwise import ROWS, Elementwise
 from ..check_op import Examination
 from ..entry import Entry
@@ -31,7 +32,17 @@ def ops_of(entry: Entry) -> set[str]:
         subject = subject.derivative()
         if subject is None:
             break
-    return {name_of(node.op) for node in nodes}
+    return {name_of(op) for node in nodes for op in with_inner_ops(node.op)}
+
+
+def with_inner_ops(op: Op) -> Iterator[Op]:
+    """An op, and the ops of the graphs that it holds."""
+    yield op
+    for field in fields(op) if is_dataclass(op) else ():
+        graph = getattr(op, field.name)
+        if isinstance(graph, ClosedGraph):
+            for node in graph.nodes:
+                yield from with_inner_ops(node.op)
 
 
 def name_of(op: Op) -> str:

@@ -53,6 +53,7 @@ ENTRIES = [
     of("det", linalg.det, regular(), formula="g times the cofactors"),
     of("det[singular]", linalg.det, matrices("b 3 3", lambda a: a[..., :2] @ a[..., :2, :]), single=("b",)),
     of("det[cofactors]", linalg.Cofactors(), regular(), orders=1),
+    of("det[change of cofactors]", linalg.CofactorsGrad(), regular(), real("b n n"), orders=1),
     of("slogdet", lambda a: linalg.slogdet(a)[1], regular(), formula="g A^-T"),
     of("slogdet[sign]", linalg.slogdet, regular()),
     of("pinv", linalg.pinv, apart("b 4 n"), references=("Golub and Pereyra (1973)",)),

@@ -170,6 +170,15 @@ def test_frozen_layers_multipliers_and_decay(digits):
     ]  # fmt: skip
 
 
+def test_a_frozen_layer_behaves_as_at_predict(rng):
+    net = nn.Network([nn.Input(3), nn.BatchNorm(frozen=True), nn.Dropout(0.5, frozen=True), nn.Connected(1)])
+    net.compile(nn.SGD(0.0), "mse")
+    X, y = 5 + rng.normal(size=(8, 3)).astype("float32"), rng.normal(size=8).astype("float32")
+    before = net.get_values()
+    assert net.train_on_batch(X, y) == pytest.approx(net.evaluate(X, y)["loss"], rel=1e-6)
+    assert all(np.array_equal(before[k], v) for k, v in net.get_values().items())
+
+
 def test_weight_decay_spares_biases(digits):
     X, y = digits
     net = nn.Network([nn.Input(5), nn.Connected(3, learning_rate=1.0), nn.Softmax()], dtype="float64")

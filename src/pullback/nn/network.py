@@ -1,6 +1,7 @@
 """`Network`: layers put together, with their parameters, training and prediction."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,7 +131,8 @@ class Network:
         values: list[Variable] = []
         for node in self.nodes:
             if node.sources:
-                values.append(node.layer.apply(node.parameters, [values[i] for i in node.sources], context))
+                around = replace(context, training=False) if node.layer.frozen else context
+                values.append(node.layer.apply(node.parameters, [values[i] for i in node.sources], around))
             else:
                 values.append(next(given))
         results = [values[node.index] for node in self.outputs]

@@ -78,7 +78,7 @@ class Layer(Configuration):
         after: the layer, or tuple of layers, whose output it takes: numbers from the front, negative distances back, or
             names. By default the layer before it.
         learning_rate: multiplies the optimizer's.
-        frozen: its parameters are not trained.
+        frozen: its parameters are not trained, and it behaves as at predict.
 
     Example:
         >>> from dataclasses import dataclass

@@ -35,9 +35,7 @@ class BatchStatistics(Configuration):
         if not self.epsilon > 0:
             raise ArgumentError(f"{type(self).__name__}: epsilon={self.epsilon}; expected a number above 0")
         if not 0 <= self.momentum < 1:
-            raise ArgumentError(
-                f"{type(self).__name__}: momentum={self.momentum}; expected at least 0 and less than 1"
-            )
+            raise ArgumentError(f"{type(self).__name__}: momentum={self.momentum}; expected at least 0 and less than 1")
 
 
 def statistics_of(batch_normalize: bool | BatchStatistics) -> BatchStatistics:

@@ -13,6 +13,7 @@ import importlib as _importlib
 from typing import Any as _Any
 
 from .compile import In, evaluate_variable, function
+from .compile.derivatives import hessian, hvp, jacobian, jvp, vjp
 from .compile.transforms import jit, value_and_grad
 from .config import config, nan_guard
 from .control import GraphOp, Scan, as_op, checkpoint, foldl, foldr, ifelse, map, scan, until, while_loop
@@ -38,7 +39,7 @@ from .errors import (
     UnknownNameError,
     UnusedInputError,
 )
-from .gradient import explain, grad, kink_table
+from .gradient import Lop, Rop, explain, grad, kink_table, subgraph_grad
 from .graph import (
     Apply,
     Constant,

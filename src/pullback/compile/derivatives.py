@@ -184,6 +184,6 @@ def _check(name: str, f: Any, options: dict[str, Any], vectors: Any = None) -> N
     if not callable(f):
         raise ArgumentTypeError(f"{name} takes an expression or a function, got {type(f).__name__}")
     if vectors is not None:
-        raise ArgumentTypeError(f"{name}: a plain function takes its vectors when it is called: {name}(f)(*args, vectors)")
+        raise ArgumentTypeError(f"{name}: a plain function takes vectors when called: {name}(f)(*args, vectors)")
     if options:
         raise ArgumentTypeError(f"{name}: {', '.join(options)} belongs to expressions, not to plain functions")

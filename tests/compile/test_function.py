@@ -240,3 +240,13 @@ def test_eval():
     assert (x + y).eval({x: 1.0, y: 2.0}) == 3.0
     with pytest.raises(MissingInputError):
         (x + y).eval({x: 1.0})
+
+
+def test_flushing_of_subnormals_is_a_setting():
+    x = pb.vector("x")
+    f = function([x], x * 0.5, backend="native")
+    tiny = np.float32([1e-40])
+    assert f(tiny)[0] > 0
+    with pb.config.override(flush_denormals=True):
+        assert f(tiny)[0] == 0
+    assert f(tiny)[0] > 0

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import codegen
+from ..config import config
 from ..codegen import address_of
 from ..graph import SharedVariable, Variable, aligned_empty, run_node
 from .binding import Guard, HostCall, KernelCall, touched
@@ -35,6 +36,8 @@ class Plan:
         planner: what was bound.
         inputs, outputs, updates: as in `Program`; all are bound by the planner.
     """
+
+    flushing = False  # whether the launcher treats subnormal numbers as zero at present
 
     def __init__(
         self,
@@ -160,6 +163,9 @@ class Plan:
     def run(self, arrays: Sequence[np.ndarray], workspace: Workspace) -> list[np.ndarray]:
         """Compute. Results are fresh arrays; updates are committed when all steps are done."""
         block = self.block
+        if config.flush_denormals is not Plan.flushing:
+            codegen.set_flush_denormals(config.flush_denormals)
+            Plan.flushing = config.flush_denormals
         workspace.reserve(self.arena_size)
         if workspace.address != self.arena_base:
             block[self.arena_slots] += workspace.address - self.arena_base

@@ -16,7 +16,7 @@ from .compile import In, evaluate_variable, function
 from .compile.derivatives import hessian, hvp, jacobian, jvp, vjp
 from .compile.transforms import jit, value_and_grad
 from .config import config, nan_guard
-from .control import GraphOp, Scan, as_op, checkpoint, foldl, foldr, ifelse, map, scan, until, while_loop
+from .control import *
 from .errors import (
     ArgumentError,
     ArgumentTypeError,

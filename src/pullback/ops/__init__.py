@@ -26,6 +26,7 @@ from .norm import *
 from .pool import *
 from .random import *
 from .rearrange import *
+from .recurrent import *
 from .reduce import *
 from .shape import *
 from .softmax import *

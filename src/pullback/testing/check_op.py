@@ -100,8 +100,7 @@ def check_at(entry: Entry, arrays: Arrays) -> Report:
         inputs, outputs = examination.build(shapes=[(None,) * a.ndim for a in arrays])
         with np.errstate(all="ignore"):
             audit(inputs, outputs, arrays)
-        if entry.pullback is None:
-            examination.prove(GraphSubject(inputs, outputs), lambda: list(arrays), tries=1)
+        examination.prove(GraphSubject(inputs, outputs), lambda: list(arrays), tries=1)
     except Wrong as wrong:
         if wrong.mistake.kind != "not smooth":
             report.mistakes.append(wrong.mistake)
@@ -122,10 +121,9 @@ class Examination:
         entry = self.entry
         yield self.manners
         yield self.answers
-        if entry.pullback is None:
-            yield self.first_order
-            yield self.omitted_cotangents
-        else:
+        yield self.first_order
+        yield self.omitted_cotangents
+        if entry.pullback is not None:
             yield self.deliberate_pullback
         if entry.orders > 1:
             yield self.higher_orders
@@ -187,7 +185,10 @@ class Examination:
         points: int = 1,
         tries: int = TRIES,
     ) -> None:
+        """Hold an order of derivatives to differences, except where the gradient is no derivative by intent."""
         entry = self.entry
+        if order == 1 and entry.pullback is not None:
+            return
         skipped = set(entry.differs)
         claims = Masked(subject, skipped) if skipped else subject
         limit = entry.limits[order - 1]
@@ -363,8 +364,7 @@ class Examination:
             sizes = {**self.sizes, **dict.fromkeys(axes, 1)}
             subject = self.subject()
             audit(subject.inputs, subject.outputs, self.entry.draw(self.rng, sizes))
-            if self.entry.pullback is None:
-                self.prove(subject, lambda sizes=sizes: self.entry.draw(self.rng, sizes))
+            self.prove(subject, lambda sizes=sizes: self.entry.draw(self.rng, sizes))
 
     def empty_axes(self) -> None:
         names = self.entry.axis_names if self.entry.empty is None else list(self.entry.empty)

@@ -85,14 +85,19 @@ POINTS: dict[str, tuple[Point, ...]] = {
     "xlogy": (pair(0.0, 0.0, -inf, None, "y = 0"),),
 }
 
+# Rows whose gradient is deliberately not the derivative: (arrays, cotangents) -> gradients.
+DELIBERATE: dict[str, Callable[..., Any]] = {
+    "straight_through_clip": lambda arrays, cotangents: (cotangents[0], None),
+}
+
 
 def inputs_of(row: Row) -> tuple[Input, ...]:
     if row.name in INTEGERS:
-        return tuple(integer(AXES, 0, 9) for _ in range(row.arity))
+        return tuple(integer(AXES, 0, 9, name=name) for name in "xyz"[: row.arity])
     domain = row.domain or NEVER_DRAWN[row.name]
-    inputs = [real(AXES, low, high) for low, high in domain]
+    inputs = [real(AXES, low, high, name=name) for name, (low, high) in zip("xyz", domain)]
     if row.name == "where":
-        inputs[0] = mask(AXES)
+        inputs[0] = mask(AXES, name="condition")
     return tuple(inputs)
 
 
@@ -107,6 +112,7 @@ def row_entry(row: Row) -> Entry:
         strong_zero=not discrete,
         ties=row.name in ("maximum", "minimum"),
         points=POINTS.get(row.name, ()),
+        pullback=DELIBERATE.get(row.name),
         formula=row.formula,
     )
 

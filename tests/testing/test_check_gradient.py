@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback import nn
 from pullback.errors import ArgumentError, ArgumentTypeError, MissingPackageError, UnknownNameError
 from pullback.testing import CheckError, check_gradient, check_target
 
@@ -46,6 +47,12 @@ def test_a_pullback_function_is_proved_to_second_order(rng: np.random.Generator)
 def test_a_compiled_function_is_proved() -> None:
     x = pb.tensor("float64", (None,), "x")
     assert check_gradient(pb.function([x], pb.sum(pb.exp(x))), (4,), verbose=False).right
+
+
+def test_a_network_is_proved_parameter_by_parameter() -> None:
+    network = nn.Network([nn.Input(4), nn.Connected(3, activation="tanh"), nn.Connected(2)])
+    report = check_gradient(network, (5, 4), verbose=False)
+    assert report.right and len(report.answers) >= 4
 
 
 def test_the_input_is_shrunk_to_what_fails() -> None:

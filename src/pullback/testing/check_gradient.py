@@ -10,7 +10,7 @@ from ..errors import ArgumentTypeError
 from .differences import Arrays, signed
 from .foreign import framework_of, parameter_names, subject_of
 from .proof import prove, prove_at_ties
-from .report import Mistake, Report, Wrong
+from .report import CheckError, Mistake, Report, Wrong
 from .shrink import shrink
 from .subject import Masked, Subject
 
@@ -69,9 +69,12 @@ def check_gradient(
     derivatives = {
         name: rule for name, rule in (("vjp", vjp), ("grad", grad), ("jacobian", jacobian)) if rule is not None
     }
-    if hasattr(f, "check_gradients"):  # a network proves itself, layer by layer
-        return f.check_gradients(*args)
     rng = np.random.default_rng(seed)
+    if hasattr(f, "check_gradients"):
+        report = of_network(f, [as_input(a, rng).example for a in args], seed)
+        if verbose:
+            print(report)
+        return report
     inputs = [as_input(a, rng) for a in args]
     examples = [i.example for i in inputs]
     name = name_of(f)
@@ -91,6 +94,14 @@ def check_gradient(
     if verbose:
         print(report)
     return report
+
+
+def of_network(network: Any, arrays: Arrays, seed: int) -> Report:
+    """A network proves itself, parameter by parameter: on inputs and targets, on inputs, or on random numbers."""
+    try:
+        return network.check_gradients(*arrays, seed=seed)
+    except CheckError as error:
+        return error.report
 
 
 class ExampleInput:

@@ -10,6 +10,7 @@ import numpy as np
 import pullback as pb
 
 from .golden_ops import BUILDERS, TRACES
+from .golden_recurrent import RECURRENT, VARIANTS, is_wrong
 from .outcome import FAILED, PASSED, Mismatch, Outcome, compare
 
 FILE = "manifest.json"
@@ -61,29 +62,80 @@ def run(vectors: Golden, case: dict[str, Any], backends: Sequence[str]) -> Outco
 
 
 def run_vectors(case: dict[str, Any], arrays: dict[str, dict[str, np.ndarray]], backend: str, dtype: str) -> None:
-    """Values of all outputs, and gradients of sum(upstream . output)."""
-    builder = BUILDERS.get(case["op"])
+    """Values of all outputs, and gradients of sum(upstream . output); in float64 then the same of each variant."""
+    compare_results(case, arrays, backend, dtype, arrays["outputs"], arrays["grads"])
+    for section, recorded in arrays.items():
+        name = section.removeprefix("variant:")
+        if name == section or dtype != "float64":
+            continue
+        if is_wrong(name):
+            expect_mismatch(name, case, arrays, backend, dtype, recorded)
+            continue
+        reaching, options = VARIANTS[name]
+        outputs, grads = (recorded, {}) if reaching is None else ({}, recorded)
+        precision = "float32" if "f32" in name else dtype
+        try:
+            compare_results(case, arrays, backend, dtype, outputs, grads, reaching, precision, options)
+        except Mismatch as mismatch:
+            raise Mismatch(f"{name}: {mismatch}") from None
+
+
+def expect_mismatch(name, case, arrays, backend, dtype, recorded) -> None:
+    """A published fault must not be reproduced, by any setting."""
+    for reaching, options in VARIANTS.values():
+        if reaching is None:
+            continue
+        try:
+            compare_results(case, arrays, backend, dtype, {}, recorded, reaching, "float32", options)
+        except Mismatch:
+            continue
+        raise Mismatch(f"the gradients are those of {name}, a published fault")
+
+
+def compare_results(
+    case: dict[str, Any],
+    arrays: dict[str, dict[str, np.ndarray]],
+    backend: str,
+    dtype: str,
+    outputs: dict[str, np.ndarray],
+    grads: dict[str, np.ndarray],
+    reaching: Sequence[str] | None = None,
+    precision: str | None = None,
+    options: dict[str, Any] | None = None,
+) -> None:
+    """Hold values and gradients to what was recorded.
+
+    Args:
+        outputs, grads: what was recorded.
+        reaching: outputs that an upstream gradient reaches; all unless given.
+        precision: the dtype whose tolerance holds, `dtype` unless given.
+        options: for the builder.
+    """
+    builder = BUILDERS.get(case["op"]) or RECURRENT.get(case["op"])
     if builder is None:
         raise Mismatch(f"the op {case['op']!r} has no expression here")
     inputs = {name: lowered(a, dtype) for name, a in arrays["inputs"].items()}
     variables = {name: pb.tensor(a.dtype.name, (None,) * a.ndim, name) for name, a in inputs.items()}
-    outputs = builder(case["attrs"], variables)
-    upstream = {outputs[name]: pb.constant(lowered(u, dtype)) for name, u in arrays["upstream"].items()}
-    wrt = [variables[name] for name in arrays["grads"]]
-    grads = pb.grad(sum_of(upstream), wrt) if wrt else []
-    names = list(arrays["outputs"])
+    found = builder(case["attrs"], variables, **(options or {}))
+    upstream = {
+        found[name]: pb.constant(lowered(u, dtype))
+        for name, u in arrays["upstream"].items()
+        if reaching is None or name in reaching
+    }
+    wrt = [variables[name] for name in grads]
+    slopes = pb.grad(sum_of(upstream), wrt, disconnected_inputs="ignore") if wrt else []  # unread: recorded as zeros
     f = pb.function(
-        list(variables.values()), [*(outputs[n] for n in names), *grads], backend=backend, on_unused_input="ignore"
+        list(variables.values()), [*(found[n] for n in outputs), *slopes], backend=backend, on_unused_input="ignore"
     )
     results = f(*inputs.values())
-    tolerance = tolerance_of(case, dtype)
-    for name, found in zip(names, results):
-        compare(name, found, arrays["outputs"][name], **tolerance)
-    for (name, want), found in zip(arrays["grads"].items(), results[len(names) :]):
-        if found.dtype != inputs[name].dtype:
-            raise Mismatch(f"the gradient of {name} is {found.dtype}, the input is {inputs[name].dtype}")
+    tolerance = tolerance_of(case, precision or dtype)
+    for (name, want), value in zip(outputs.items(), results):
+        compare(name, value, want, **tolerance)
+    for (name, want), value in zip(grads.items(), results[len(outputs) :]):
+        if value.dtype != inputs[name].dtype:
+            raise Mismatch(f"the gradient of {name} is {value.dtype}, the input is {inputs[name].dtype}")
         rtol = max(tolerance["rtol"], PEER_FAULTS.get(case["op"], 0.0))
-        compare(f"gradient of {name}", found, want, rtol, tolerance["atol"])
+        compare(f"gradient of {name}", value, want, rtol, tolerance["atol"])
 
 
 def sum_of(upstream: dict[pb.Variable, pb.Variable]) -> pb.Variable:

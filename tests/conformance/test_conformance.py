@@ -12,9 +12,8 @@ from .outcome import FAILED, PASSED, SKIPPED, Mismatch, compare
 from .runner import custom_tests, run_folder
 
 BACKENDS = ("reference", "native")
-CASES = [case for case in cases.load(DATA / "cases") if case["category"] not in ("rnn", "darknet")]
+CASES = [case for case in cases.load(DATA / "cases") if case["category"] != "darknet"]
 VECTORS = golden.Golden(DATA / "golden")
-GOLDEN = [case for case in VECTORS.cases if case["family"] not in ("tf_rnn", "torch_rnn")]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
@@ -23,7 +22,7 @@ def test_bug_report(case: dict) -> None:
     assert outcome.status == PASSED, outcome.why
 
 
-@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", VECTORS.cases, ids=lambda case: case["id"])
 def test_golden_vector(case: dict) -> None:
     outcome = golden.run(VECTORS, case, BACKENDS)
     assert outcome.status == PASSED, outcome.why

@@ -134,4 +134,3 @@ def _backward(what, order, inputs, more, use_peephole, cell_clip) -> tuple[Varia
     dp = holes if use_peephole else [zeros_like(v) for v in holes]
     dx = _padded(matmul(dz, swapaxes(w[:wide], 0, 1)), x)
     return dx, dc0, dh0, _reordered(dw, order), *dp, _reordered(total(dz, (0, 1)), order)
-

@@ -100,7 +100,7 @@ class GRU(GRUOp):
 
 
 class GRUGrad(GRUOp):
-    """Inputs: U, h0, then of the forward op h, gates and q, then the cotangents of its four outputs, and its lengths.
+    """Inputs: U, h0, of the forward op h, gates and q, then the cotangents of its four outputs, and its lengths.
     Outputs: the cotangents dz, dr (T, B, 3H) of x W and of h U (they differ in the block n), and dh0 (B, H).
 
     At each step, from the last one to the first, with h the cotangent carried so far: dz_z = (g_z + h (before - n))

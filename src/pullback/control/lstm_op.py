@@ -129,7 +129,7 @@ class LSTM(LSTMOp):
 
 
 class LSTMGrad(LSTMOp):
-    """Inputs: U, c0, then of the forward op c and gates, then the cotangents of its five outputs, and its p and lengths.
+    """Inputs: U, c0, of the forward op c and gates, then the cotangents of its five outputs, and its p and lengths.
     Outputs: the cotangents dz (T, B, 4H) of the pre-activations, dh0 and dc0 (B, H).
 
     At each step, from the last one to the first, with t = tanh(c) and h, c the cotangents carried so far:

@@ -64,7 +64,7 @@ class Course:
         if not isinstance(size, int) or size < 1:
             raise ArgumentError(f"{self.what}: truncate={size!r}; expected a whole number from 1 up, or None")
         if count is None:
-            raise ArgumentError(f"{self.what}: truncate needs the number of steps when the graph is built; x is {x.type}")
+            raise ArgumentError(f"{self.what}: truncate needs a number of steps that is known; x is {x.type}")
         outputs = []
         spans = [(max(0, end - size), end) for end in range(count, 0, -size)] if self.reverse else [
             (start, min(start + size, count)) for start in range(0, count, size)
@@ -147,9 +147,7 @@ def rnn(
         (outputs (T, B, H), the last state (B, H)).
     """
     x, W, U, b, h0, mask, g_x, g_h = as_floats(x=x, W=W, U=U, b=b, h0=h0, mask=mask, **named(gains, 2, "rnn"))
-    fit(
-        "rnn", x=(x, "T B I"), W=(W, "I H"), U=(U, "H H"), b=(b, "H"), h0=(h0, "B H"), g_x=(g_x, "H"), g_h=(g_h, "H")
-    )
+    fit("rnn", x=(x, "T B I"), W=(W, "I H"), U=(U, "H H"), b=(b, "H"), h0=(h0, "B H"), g_x=(g_x, "H"), g_h=(g_h, "H"))
     f = activation if callable(activation) else ACTIVATIONS.get(activation)
     if f is None:
         raise ArgumentError(f"rnn: activation={activation!r}; expected a function, 'tanh' or 'relu'")
@@ -176,7 +174,7 @@ def gru(
         W, U: (I, 3H), (H, 3H).
         b, recurrent_bias: (3H,), added to x W and to the products with U.
         h0: the first state, (B, H); zeros unless given.
-        reset: "after" the product with U_n (cuDNN, PyTorch, Keras), or "before" it (the paper, TensorFlow's block cell).
+        reset: "after" the product with U_n (cuDNN, PyTorch, Keras), or "before" it (the paper, TensorFlow).
         gains: as in `rnn`, with lengths 3H; only with reset="after".
         lengths, reverse, mask, truncate: as in `rnn`.
 
@@ -216,7 +214,7 @@ def lstm(
     projection: Any = None, cell_clip: float = 0.0, clip_gradient: str = "true", lengths: Any = None,
     reverse: bool = False, mask: Any = None, gains: Sequence[Any] | None = None, truncate: int | None = None,
 ) -> tuple[Variable, Variable, Variable]:  # fmt: skip
-    """An LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000); its cell is `lstm_cell`, column blocks i, f, g, o.
+    """An LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000); its cell is `lstm_cell`: column blocks i, f, g, o.
 
     Args:
         x: (T, B, I).

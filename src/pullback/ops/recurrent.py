@@ -206,7 +206,7 @@ def gru_step(z: Variable, product: Variable, h: Variable) -> GRUStep:
 def reset_before_step(
     z: Variable, h: Variable, U: Variable, recurrent_bias: Variable | None = None, mask: Variable | None = None
 ) -> Variable:
-    """The new state from z = x W + b and h, with the reset gate before the product; `mask` multiplies what U sees of h."""
+    """The new state from z = x W + b and h, the reset gate before the product; `mask` multiplies what U sees of h."""
     zz, zr, zn = split(biased(z, recurrent_bias), 3, -1)
     seen = h if mask is None else multiply(h, mask)
     gates = 2 * length(h, -1)
@@ -312,13 +312,12 @@ def lstm_block_cell(
 
     All seven outputs have gradients with respect to all inputs (TensorFlow drops those of i, f, o, ci and co).
     """
-    x, cs, h, w, wci, wcf, wco, b = as_floats(
-        x=x, cs_prev=cs_prev, h_prev=h_prev, w=w, wci=wci, wcf=wcf, wco=wco, b=b
-    )
+    x, cs, h, w, wci, wcf, wco, b = as_floats(x=x, cs_prev=cs_prev, h_prev=h_prev, w=w, wci=wci, wcf=wcf, wco=wco, b=b)
     _fit_lstm("lstm_block_cell", x, cs, h, w, wci, wcf, wco, b)
     choose("lstm_block_cell", clip_gradient=(clip_gradient, CLIP_GRADIENTS))
     i, g, f, o = split(add(matmul(concatenate([x, h], 1), w), b), 4, 1)
-    step = lstm_step((i, f + forget_bias, g, o), cs, (wci, wcf, wco) if use_peephole else None, cell_clip, clip_gradient)
+    holes = (wci, wcf, wco) if use_peephole else None
+    step = lstm_step((i, f + forget_bias, g, o), cs, holes, cell_clip, clip_gradient)
     return LSTMBlockOutputs(step.i, step.c, step.f, step.o, step.g, step.t, step.h)
 
 

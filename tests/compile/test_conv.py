@@ -176,6 +176,4 @@ def check_all() -> None:
 
 @pytest.mark.parametrize("isa", ["avx2", "plain"])
 def test_other_instruction_sets(isa):
-    if codegen.isa() not in ("avx512", "avx2") or (codegen.isa(), isa) == ("avx2", "avx2"):
-        isa = codegen.isa()  # nothing narrower to force: the set in use once more
     under_isa(isa, __name__, "check_all")

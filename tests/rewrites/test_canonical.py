@@ -105,6 +105,25 @@ def test_law_11_integers_keep_their_arithmetic():
         assert_kept([f(k)], given)
 
 
+def test_law_11_unsigned_and_narrow_integers_wrap_as_before():
+    functions = (
+        lambda k: pb.abs(pb.negative(k)), lambda k: pb.square(pb.abs(k)), lambda k: pb.negative(pb.negative(k)),
+        lambda k: pb.square(pb.negative(k)), lambda k: pb.cast(pb.cast(k, "int8"), "float64") ** 0.5,
+        lambda k: pb.square(k) ** 0.5, lambda k: pb.cast(pb.cast(k, "int16"), k.dtype), lambda k: k * 0 + k**2,
+    )  # fmt: skip
+    for dtype in ("uint8", "int8", "uint32"):
+        k = pb.tensor(dtype, (None,))
+        for f in functions:
+            assert_kept([f(k)], {k: np.array([0, 1, 3, 127, 100]).astype(dtype)})
+
+
+def test_errors_are_kept():
+    x = pb.dmatrix("x")
+    for wrong in (pb.reshape(pb.squeeze(x, 0), (6,)), pb.expand_dims(pb.squeeze(x, 0), 0), x @ x, pb.reshape(x, (4,))):
+        with pytest.raises(ValueError):
+            evaluate(unfused([wrong], [x]), {x: np.ones((2, 3))})
+
+
 def test_law_11_mixed_dtypes_keep_theirs():
     x, k = pb.fvector("x"), pb.lvector("k")
     given = {x: np.array([1.5, np.nan, -2], "float32"), k: np.array([3, 0, -1])}

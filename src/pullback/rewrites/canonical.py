@@ -125,7 +125,7 @@ def sign_lost(node: Apply, facts: Facts) -> Variable | None:
     """|-x| = ||x|| = |x|; (-x)^2 = |x|^2 = x^2."""
     for name in ("negative", "abs"):
         inner = row_of(node.inputs[0], name)
-        if inner is not None and not inner[0].dtype.startswith("complex"):
+        if inner is not None and inner[0].dtype.startswith(("float", "int")):
             return node.op(inner[0])
     return None
 
@@ -161,8 +161,10 @@ def never_negative(v: Variable, depth: int = LOOK_UP) -> bool:
     """Whether no element of `v` is below zero (it may be NaN)."""
     if isinstance(v, Constant):
         return not (v.data < 0).any()
-    if v.owner is None or depth == 0:
+    if not v.type.is_float:  # integers overflow
         return v.dtype.startswith(("bool", "uint"))
+    if v.owner is None or depth == 0:
+        return False
     op, inputs = v.owner.op, v.owner.inputs
     if isinstance(op, Elementwise):
         name = op.row.name
@@ -362,7 +364,13 @@ def shorter_reshape(node: Apply, facts: Facts) -> Variable | None:
     if facts.same(x, node.outputs[0]):
         return x
     inner = op_of(x, Reshape, ExpandDims, Squeeze)
-    return node.op(inner.inputs[0], *node.inputs[1:]) if inner is not None else None
+    return node.op(inner.inputs[0], *node.inputs[1:]) if inner is not None and cannot_fail(inner, facts) else None
+
+
+def cannot_fail(node: Apply, facts: Facts) -> bool:
+    """Whether the node would raise no error that must be kept: axes that it squeezes certainly have length 1."""
+    lengths = facts.dims(node.inputs[0])
+    return not isinstance(node.op, Squeeze) or all(lengths[a] == 1 for a in node.op.axes)
 
 
 @ordinary.on(Transpose)
@@ -379,7 +387,8 @@ def opened_and_closed(node: Apply, facts: Facts) -> Variable | None:
     """An axis opened and closed again (or the reverse) was never there."""
     other = ExpandDims if isinstance(node.op, Squeeze) else Squeeze
     inner = op_of(node.inputs[0], other)
-    return inner.inputs[0] if inner is not None and inner.op.axes == node.op.axes else None
+    found = inner is not None and inner.op.axes == node.op.axes and cannot_fail(inner, facts)
+    return inner.inputs[0] if found else None
 
 
 @ordinary.on(BroadcastTo)
@@ -392,7 +401,7 @@ def single_part(node: Apply, facts: Facts) -> Variable | None:
     return node.inputs[0] if len(node.inputs) == 1 else None
 
 
-@ordinary.on(View, *View.__subclasses__())
+@ordinary.on("any")
 def only_a_gradient(node: Apply, facts: Facts) -> Variable | None:
-    """What an op does to gradients is done when the graph is rewritten."""
-    return node.inputs[0]
+    """What a view does to gradients has been done when the graph is rewritten."""
+    return node.inputs[0] if isinstance(node.op, View) else None

@@ -6,6 +6,7 @@ from ..graph import Apply, Constant, Variable, run_node
 from ..ops.elementwise import BroadcastLike
 from ..ops.shape import BroadcastTo
 from .driver import Facts, RuleSet
+from .inner import held_graphs
 
 FOLDED_BYTES = 4096  # results up to this size, or up to that of the inputs, are stored
 REPEATS = (BroadcastLike, BroadcastTo)  # a repeated number is better left as one number
@@ -16,7 +17,9 @@ folding = RuleSet("folding")
 @folding.on("any")
 def fold(node: Apply, facts: Facts) -> list[Variable] | None:
     """The values of a node whose inputs are all constant."""
-    if isinstance(node.op, REPEATS) or not all(isinstance(v, Constant) for v in node.inputs):
+    if not all(isinstance(v, Constant) for v in node.inputs):
+        return None
+    if isinstance(node.op, REPEATS) or held_graphs(node.op):  # a loop may run long
         return None
     arrays = [v.data for v in node.inputs]
     try:

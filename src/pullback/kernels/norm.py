@@ -131,6 +131,8 @@ def column_gradient_sums(
         first = u % parts * length // parts
         last = (u % parts + 1) * length // parts
         a = u // parts
+        p = x + a * length * columns
+        q = g + a * length * columns
         out = partial + u * 2 * columns
         for i in range(blocks):
             at = first + i * (last - first) // blocks
@@ -142,15 +144,13 @@ def column_gradient_sums(
                 m = centre[c + a * columns]
                 for r in range(at, paired, 2):
                     for j in unroll(2):
-                        place = c + (a * length + r + j) * columns
-                        d = g[place]
+                        d = q[c + (r + j) * columns]
                         s[j] += d
-                        t[j] += d * (x[place] - m)
+                        t[j] += d * (p[c + (r + j) * columns] - m)
                 for r in range(paired, end):
-                    place = c + (a * length + r) * columns
-                    d = g[place]
+                    d = q[c + r * columns]
                     s[0] += d
-                    t[0] += d * (x[place] - m)
+                    t[0] += d * (p[c + r * columns] - m)
                 if at == first:
                     out[c] = f64(s[0] + s[1])
                     out[c + columns] = f64(t[0] + t[1])

@@ -250,3 +250,23 @@ def test_flushing_of_subnormals_is_a_setting():
     with pb.config.override(flush_denormals=True):
         assert f(tiny)[0] == 0
     assert f(tiny)[0] > 0
+
+
+def test_what_only_shared_variables_decide_is_computed_when_they_change():
+    w = pb.shared(np.float32([[1.0, 2.0], [3.0, 4.0]]))
+    x = pb.matrix("x")
+    y = x @ pb.transpose(pb.exp(w)) + (w * w).sum(axis=0)
+    f = function([x], y, backend="native")
+    step = function([x], None, updates={w: w * 0.5 + x.sum()}, backend="native")
+    plan_steps = []
+    data = np.float32([[1.0, -1.0]])
+
+    def expected():
+        value = w.get_value()
+        return data @ np.exp(value).T + (value * value).sum(0)
+
+    for change in (lambda: None, lambda: None, lambda: w.set_value(np.float32([[0, 1], [1, 0]])), lambda: step(data)):
+        change()
+        np.testing.assert_allclose(f(data), expected(), rtol=1e-5)
+        plan_steps.append(sum(s.fixed for s in f.program.latest_plan().steps))
+    assert min(plan_steps) > 0

@@ -45,6 +45,7 @@ class KernelCall:
     n: int
     chunks: int
     in_place: tuple[tuple[Buffer, Buffer], ...] = ()
+    fixed: bool = False  # it reads only constants and shared variables that the plan doesn't update
 
 
 @dataclass(eq=False)
@@ -54,6 +55,7 @@ class HostCall:
     node: Apply
     inputs: tuple[Buffer | np.ndarray, ...]
     outputs: tuple[Buffer, ...]
+    fixed: bool = False
 
 
 @dataclass(eq=False)
@@ -66,6 +68,7 @@ class Guard:
     node: Apply
     inputs: tuple[Buffer | np.ndarray, ...]
     flag: Buffer
+    fixed: bool = False
 
 
 Step = KernelCall | HostCall | Guard
@@ -148,9 +151,14 @@ class Binding:
         n: int = 1,
         chunks: int = 1,
         in_place: Sequence[tuple[Buffer, Buffer]] = (),
+        reads: Sequence[Buffer] | None = None,
     ) -> None:
-        """Add a record: `instance` (a kernel instance) on `args` (buffers, ints, floats) over range(n) in `chunks`."""
-        self._planner.add(KernelCall(self.node, instance, args, n, max(1, min(chunks, n, 32)), tuple(in_place)))
+        """Add a record: `instance` (a kernel instance) on `args` (buffers, ints, floats) over range(n) in `chunks`.
+
+        `reads` says what it reads, where that is less than the node's inputs: a launch that reads nothing but constants
+        and shared variables (filters to be packed, say) runs again only when one of them has changed.
+        """
+        self._planner.add(KernelCall(self.node, instance, args, n, max(1, min(chunks, n, 32)), tuple(in_place)), reads)
 
     def guard(self, flag: Buffer) -> None:
         """Go on only if `flag` (one int64, written by a launch before) is zero; else the op's `perform` raises."""

@@ -19,12 +19,13 @@ class Storage:
     """A piece of memory with one owner.
 
     Attributes:
-        kind: "arena" (a temporary), "input", "constant", "shared", "output" (a fresh array at each call) or "pending"
-            (the next value of a shared variable until it is committed).
+        kind: "arena" (a temporary), "kept" (a result that only shared variables decide), "input", "constant", "shared",
+            "output" (a fresh array at each call) or "pending" (the next value of a shared variable until it is
+            committed).
         nbytes: its size.
         owner: what stands behind it: the input's number, the constant's array, the SharedVariable ...
         first, last: steps of its first writing and last reading (temporaries).
-        offset: bytes from the start of the arena, once laid out.
+        offset: bytes from the start of the arena (or of the kept memory), once laid out.
         slots: places in the plan's argument block that hold an address inside it, each with a byte offset.
     """
 

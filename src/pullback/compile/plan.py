@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from .. import codegen
-from ..config import config
 from ..codegen import address_of
+from ..config import config
 from ..graph import SharedVariable, Variable, aligned_empty, run_node
-from .binding import Guard, HostCall, KernelCall, touched
-from .buffers import Buffer, Storage, lay_out
+from .binding import Guard, HostCall, KernelCall, Step, touched
+from .buffers import ALIGNMENT, Buffer, Storage, lay_out
 from .host import host_perform
 from .planner import FOREVER, Planner
 
@@ -48,6 +48,7 @@ class Plan:
         self.steps = planner.steps
         self.inputs = [planner.buffers[v].storage for v in planner.inputs]
         self.shared = {s: b.storage for s, b in planner.shared.items()}
+        self.untouched = [s for s in self.shared if s not in updates]
         self.seen: dict[SharedVariable, np.ndarray] = {}
         self.fresh: list[tuple[int, Storage, tuple[int, ...], str]] = []  # outputs that a kernel writes directly
         self.copied: list[tuple[int, Buffer]] = []  # outputs that are copied when the steps are done
@@ -100,16 +101,23 @@ class Plan:
         return all(any(a is i for i in safe) for a in touching)
 
     def _lay_out(self) -> None:
-        seen: dict[Storage, None] = {}
+        arena: dict[Storage, None] = {}
+        kept: dict[Storage, None] = {}
         for step in self.steps:
             for item in touched(step):
-                if isinstance(item, Buffer) and item.storage.kind == "arena":
-                    seen[item.storage] = None
-        self.arena_size = lay_out(list(seen))
+                if isinstance(item, Buffer) and item.storage.kind in ("arena", "kept"):
+                    (arena if item.storage.kind == "arena" else kept)[item.storage] = None
+        self.arena_size = lay_out(list(arena))
+        size = 0
+        for storage in kept:
+            storage.offset = size
+            size += -(-storage.nbytes // ALIGNMENT) * ALIGNMENT
+        self.kept_memory = aligned_empty((size,), "uint8")
 
     # --- argument blocks ----------------------------------------------------------------------------------------------
     def _write_blocks(self) -> None:
-        launches = [step for step in self.steps if isinstance(step, KernelCall) and step.n > 0]
+        ordered = sorted(self.steps, key=lambda step: not step.fixed)
+        launches = [step for step in ordered if isinstance(step, KernelCall) and step.n > 0]
         addresses = codegen.link({step.instance for step in launches})
         starts, total = [], 0
         for step in launches:
@@ -131,24 +139,29 @@ class Plan:
             self.table[row] = addresses[step.instance], base + 8 * start, step.n, step.chunks, 0
         self.arena_slots = np.array(arena_slots, np.intp)
         self.arena_base = 0
-        self.segments = self._segments()
+        self.prologue = self._segments([step for step in ordered if step.fixed], 0)
+        self.segments = self._segments(
+            [step for step in ordered if not step.fixed], sum(step.fixed for step in launches)
+        )
+        self.prepared: tuple[int, ...] | None = None  # versions of the shared variables when the prologue last ran
 
     def _point(self, slot: int, buffer: Buffer, arena_slots: list[int]) -> None:
         storage = self.aliases.get(buffer.storage, buffer.storage)
         offset = buffer.offset * buffer.itemsize
         if storage.kind == "constant":
             self.block[slot] = address_of(storage.owner) + offset
+        elif storage.kind == "kept":
+            self.block[slot] = address_of(self.kept_memory) + storage.offset + offset
         elif storage.kind == "arena":
             self.block[slot] = storage.offset + offset
             arena_slots.append(slot)
         else:
             storage.slots.append((slot, offset))
 
-    def _segments(self) -> list[Any]:
-        """Stretches of native records (first address, count), with host calls between them."""
+    def _segments(self, steps: Sequence[Step], row: int) -> list[Any]:
+        """Stretches of native records from table row `row` on, with host calls and guards between them."""
         segments: list[Any] = []
-        row = 0
-        for step in self.steps:
+        for step in steps:
             if not isinstance(step, KernelCall):
                 segments.append(step)
             elif step.n > 0:
@@ -186,7 +199,19 @@ class Plan:
         for s, storage in self.pending:
             targets[storage] = array = aligned_empty(s.storage.shape, s.type.dtype)
             _patch(block, storage, array)
-        for segment in self.segments:
+        if self.prologue:
+            versions = tuple([s.version for s in self.untouched])
+            if versions != self.prepared:
+                self._run_segments(self.prologue, kept, targets, workspace)
+                self.prepared = versions
+        self._run_segments(self.segments, kept, targets, workspace)
+        for i, buffer in self.copied:
+            results[i] = np.array(self._array(buffer, kept, targets, workspace), order="C")
+        self._commit(kept, targets, workspace)
+        return results
+
+    def _run_segments(self, segments: Sequence[Any], kept, targets, workspace) -> None:
+        for segment in segments:
             match segment:
                 case HostCall():
                     self._host_call(segment, kept, targets, workspace)
@@ -194,13 +219,11 @@ class Plan:
                     self._check(segment, kept, targets, workspace)
                 case _:
                     segment()
-        for i, buffer in self.copied:
-            results[i] = np.array(self._array(buffer, kept, targets, workspace), order="C")
-        self._commit(kept, targets, workspace)
-        return results
 
     def _commit(self, kept, targets, workspace) -> None:
         copies = [(s, np.array(self._array(b, kept, targets, workspace))) for s, b in self.copied_updates]
+        for storage in self.aliases.values():
+            storage.owner.version += 1
         for s, storage in self.pending:
             s.replace_storage(targets[storage])
         for s, array in copies:
@@ -225,6 +248,8 @@ class Plan:
         match storage.kind:
             case "arena":
                 base = workspace.memory[storage.offset : storage.offset + storage.nbytes]
+            case "kept":
+                base = self.kept_memory[storage.offset : storage.offset + storage.nbytes]
             case "input":
                 base = kept[storage.owner]
             case "shared":

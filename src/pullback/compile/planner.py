@@ -37,6 +37,8 @@ class Planner:
         self.values: dict[Variable, np.ndarray] = {}
         self.deferred: list[Apply] = []
         self.unknown: set[Variable] = set()
+        self.updated = set(updates)
+        self.binding_fixed = False  # whether the node being bound reads fixed memory only
         self.targets: dict[Variable, Buffer] = {}
         self.next_values = set(updates.values())
         self.uses: dict[Variable, int] = dict.fromkeys([*outputs, *updates.values()], FOREVER)
@@ -98,14 +100,22 @@ class Planner:
     def claim(self, buffer: Buffer) -> None:
         self.storage_uses[buffer.storage] = FOREVER  # until the result is placed on it
 
-    def add(self, step: Step) -> None:
+    def is_fixed(self, buffer: Buffer) -> bool:
+        """Whether the contents only change when a shared variable is given another value from outside the plan."""
+        storage = buffer.storage
+        return storage.kind in ("constant", "kept") or (storage.kind == "shared" and storage.owner not in self.updated)
+
+    def add(self, step: Step, reads: Sequence[Buffer] | None = None) -> None:
         index = len(self.steps)
+        step.fixed = self.binding_fixed or (reads is not None and all(map(self.is_fixed, reads)))
         self.steps.append(step)
         for item in touched(step):
             if isinstance(item, Buffer):
                 storage = item.storage
                 storage.first = index if storage.first < 0 else storage.first
                 storage.last = index
+                if step.fixed and storage.kind == "arena":
+                    storage.kind = "kept"
 
     # --- nodes --------------------------------------------------------------------------------------------------------
     def visit(self, node: Apply) -> None:
@@ -191,6 +201,17 @@ class Planner:
         return True
 
     def bind(self, node: Apply, values, out_shapes) -> None:
+        """Turn a node into steps; what reads nothing but fixed memory is marked, and runs only when that changes."""
+        read = [v for i, v in enumerate(node.inputs) if i not in node.op.shape_only_inputs]
+        outer = self.binding_fixed
+        placed = any(v in self.targets for v in node.outputs)
+        self.binding_fixed = not placed and all(self.is_fixed(self.buffer(v)) for v in read)
+        try:
+            self._bind(node, values, out_shapes)
+        finally:
+            self.binding_fixed = outer
+
+    def _bind(self, node: Apply, values, out_shapes) -> None:
         binder = BINDERS.get(type(node.op))
         binding = Binding(self, node, [self.buffer(v) for v in node.inputs], values, out_shapes)
         before = len(self.steps)

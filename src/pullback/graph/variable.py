@@ -101,15 +101,17 @@ class SharedVariable(Variable):
     Attributes:
         default_update: an expression that replaces the value at every call of a function that depends on this variable
             and doesn't update it itself; None for none.
+        version: counts the changes of the value.
     """
 
-    __slots__ = ("_value", "lock", "default_update")
+    __slots__ = ("_value", "lock", "default_update", "version")
 
     def __init__(self, value: np.ndarray, type: TensorType, name: str | None = None) -> None:
         super().__init__(type, name=name)
         self.lock = threading.RLock()
         self._value = aligned_copy(type.filter(value))
         self.default_update: Variable | None = None
+        self.version = 0
 
     def get_value(self, borrow: bool = False) -> np.ndarray:
         """The value now: a copy, or with `borrow=True` a read-only view that later updates may write through."""
@@ -123,8 +125,7 @@ class SharedVariable(Variable):
     def set_value(self, value: Any) -> None:
         """Replace the value; dtype, rank and known lengths must fit the variable's type."""
         array = aligned_copy(self.type.filter(value))
-        with self.lock:
-            self._value = array
+        self.replace_storage(array)
 
     @property
     def storage(self) -> np.ndarray:
@@ -133,7 +134,9 @@ class SharedVariable(Variable):
 
     def replace_storage(self, array: np.ndarray) -> None:
         """Take over `array` as the value, for the machinery that commits updates."""
-        self._value = array
+        with self.lock:
+            self._value = array
+            self.version += 1
 
 
 ALIGNMENT = 64  # bytes: a whole cache line and the widest vector register

@@ -140,8 +140,8 @@ def rnn(
             1 / (1 - p) it is variational dropout (Gal and Ghahramani 2016).
         gains: (g_x, g_h), one entry per column: the products x W and h U are layer-normalised and scaled with them
             before they are added up (Ba et al. 2016).
-        truncate: let gradients go back through at most so many steps: time is cut into windows, and the state is carried
-            over as a constant. The number of steps must be known when the graph is built.
+        truncate: let gradients go back through at most so many steps: time is cut into windows, and each gets the state
+            of the one before as a constant. The number of steps must be known when the graph is built.
 
     Returns:
         (outputs (T, B, H), the last state (B, H)).
@@ -174,7 +174,7 @@ def gru(
         W, U: (I, 3H), (H, 3H).
         b, recurrent_bias: (3H,), added to x W and to the products with U.
         h0: the first state, (B, H); zeros unless given.
-        reset: "after" the product with U_n (cuDNN, PyTorch, Keras), or "before" it (the paper, TensorFlow).
+        reset: "after" the product with U_n (cuDNN, PyTorch, Keras) or "before" it (the paper, TensorFlow).
         gains: as in `rnn`, with lengths 3H; only with reset="after".
         lengths, reverse, mask, truncate: as in `rnn`.
 

@@ -7,6 +7,7 @@ from ..errors import UnknownNameError, nearest
 from ..graph import Variable
 
 LEAKY_SLOPE = 0.1  # Darknet's
+LEAST_SUM = 1e-4  # AlexeyAB's, of channels
 
 ACTIVATIONS: dict[str, Callable[[Variable], Variable]] = {
     "linear": lambda x: x,
@@ -35,7 +36,17 @@ ACTIVATIONS: dict[str, Callable[[Variable], Variable]] = {
     "ramp": ops.ramp,
     "relie": ops.relie,
     "stair": ops.stair,
+    "gelu_tanh": lambda x: ops.gelu(x, approximate="tanh"),
+    "selu_darknet": lambda x: ops.selu(x, 1.0507, 1.6732),
+    "normalize_channels": lambda x: _share(ops.relu(x)),
+    "normalize_channels_softmax": lambda x: _share(ops.exp(x)),
+    "normalize_channels_softmax_maxval": lambda x: _share(ops.exp(x - ops.max(x, axis=-1, keepdims=True))),
 }
+
+
+def _share(x: Variable) -> Variable:
+    """Each channel's share of the sum over channels (AlexeyAB's Darknet)."""
+    return x / (ops.sum(x, axis=-1, keepdims=True) + LEAST_SUM)
 
 
 def activation(name: str) -> Callable[[Variable], Variable]:

@@ -95,6 +95,7 @@ def cost_and_sums(
     network: "Network", recipe: Recipe, inputs: Sequence[Variable], targets: Sequence[Variable], context: Context
 ) -> tuple[Variable, list[Variable]]:
     """The cost that is differentiated and shown, and the sums of all metrics."""
+    context.scoring = True
     results = network(*inputs, context=context)
     outputs = results if isinstance(results, list) else [results]
     cost: Variable | None = None
@@ -150,7 +151,11 @@ def training_function(network: "Network", recipe: Recipe, target_types: Sequence
         gradients,
         parameters,
         undecayed=set(parameters) - set(decaying(network)),
-        multipliers={v: node.layer.learning_rate for node in network.nodes for v in node.parameters.values()},
+        multipliers={
+            v: node.layer.learning_rate * node.described[key].learning_rate
+            for node in network.nodes
+            for key, v in node.parameters.items()
+        },
         state=network.optimizer_state,
     )
     return function(

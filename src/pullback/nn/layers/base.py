@@ -45,12 +45,14 @@ class Parameter:
         initial: the rule for its first value.
         trainable: False for what is not learnt by gradient, e.g. running statistics.
         decays: whether weight decay and the l1 and l2 penalties apply: weights yes, biases and scales no.
+        learning_rate: multiplies the layer's.
     """
 
     shape: tuple[int, ...]
     initial: Initializer
     trainable: bool = True
     decays: bool = False
+    learning_rate: float = 1.0
 
 
 @dataclass
@@ -61,11 +63,13 @@ class Context:
         training: whether layers such as Dropout and BatchNorm behave as in training.
         random: where layers draw random numbers.
         updates: {parameter: its next value}, left by layers with running statistics.
+        scoring: whether the outputs go into losses: layers that decode, such as Yolo, leave that to the loss.
     """
 
     training: bool = False
     random: RandomStream = field(default_factory=RandomStream)
     updates: dict[SharedVariable, Variable] = field(default_factory=dict)
+    scoring: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +124,12 @@ class Layer(Configuration):
         """Floating-point operations per sample, forward; a multiplication and an addition count as two. Elementwise
         work is not counted, as is usual."""
         return 0
+
+    def remarks(self) -> list[str]:
+        """What the summary says beside its kind."""
+        activation = getattr(self, "activation", "linear")
+        said = [] if activation == "linear" else [activation]
+        return said + (["batch-normalised"] if getattr(self, "batch_normalize", False) else [])
 
 
 def image(spec: Spec) -> tuple[int, int, int]:

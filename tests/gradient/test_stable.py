@@ -181,6 +181,16 @@ def test_binary_cross_entropy_from_a_sigmoid():
     np.testing.assert_allclose(value(pb.grad(cost, x), given), [-1, 1, float(sig(0.3)) - 0.25], rtol=1e-14)
 
 
+def test_the_logarithm_of_a_choice_is_the_choice_of_logarithms():
+    x = pb.dmatrix("x")
+    inside = pb.constant(np.array([[True, False, True]]))
+    cost = pb.log(pb.where(inside, pb.softmax(x, axis=1), 1.0)).sum()
+    direct = pb.where(inside, pb.log_softmax(x, axis=1), 0.0).sum()
+    for a, b in ((cost, direct), (pb.grad(cost, x), pb.grad(direct, x))):
+        np.testing.assert_array_equal(evaluate(optimize([a], [x]), {x: ROWS})[0], value(b, {x: ROWS}))
+    assert explain(pb.log(pb.where(inside, x, 1.0)).sum(), x).stable_forms == ()
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
 @pytest.mark.parametrize("keepdims", [True, False])
 def test_log_sum_exp(axis, keepdims):

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..graph import Apply, Constant, Variable
 from ..ops.activation import log_sigmoid, sigmoid, softplus
-from ..ops.arithmetic import divide, negative
+from ..ops.arithmetic import divide, negative, where
 from ..ops.elementwise import BroadcastLike, Elementwise, cast
 from ..ops.gradient_views import View
 from ..ops.indexing import AdvancedSubtensor, Subtensor
@@ -20,7 +20,7 @@ from ..ops.pattern import Cut
 from ..ops.reduce import Sum, logsumexp
 from ..ops.shape import BroadcastTo, ExpandDims, Reshape, Squeeze, Transpose
 from ..ops.softmax import LogSoftmax, SelectLabel, Softmax
-from ..ops.transcendental import expm1, log1mexp, log1p, logaddexp, tanh
+from ..ops.transcendental import expm1, log, log1mexp, log1p, logaddexp, tanh
 
 MOVES = (AdvancedSubtensor, BroadcastLike, BroadcastTo, ExpandDims, Reshape, Squeeze, Subtensor, Transpose)
 SAME_DEPTH = 8  # how far up two expressions are compared
@@ -167,6 +167,11 @@ def log_of(m: Match, v: Variable) -> Variable | None:
     if isinstance(node.op, MOVES) or (isinstance(node.op, SelectLabel) and node.op.ignore_index is None):
         inner = log_of(m, node.inputs[0])
         return None if inner is None else node.op(inner, *node.inputs[1:])
+    if (choice := m.row(v, "where")) is not None:
+        forms = [log_of(m, branch) for branch in choice[1:]]
+        if forms == [None, None]:
+            return None
+        return where(choice[0], *(log(m.arg(b)) if f is None else f for f, b in zip(forms, choice[1:])))
     if isinstance(node.op, Sum):
         x = m.unary(node.inputs[0], "exp")
         return None if x is None else logsumexp(m.arg(x), node.op.axis, keepdims=node.op.keepdims)

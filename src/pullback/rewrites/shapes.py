@@ -5,9 +5,11 @@ from typing import Any
 
 from ..graph import Apply, Constant, TensorType, Variable
 from ..ops.elementwise import BroadcastLike, Elementwise
+from ..ops.indexing import Subtensor
 from ..ops.linear import MatMul
+from ..ops.pattern import ARRAY, Cut, Slot
 from ..ops.reduce import Reduction
-from ..ops.shape import BroadcastTo, Length, Reshape, Shape, Squeeze
+from ..ops.shape import BroadcastTo, Concatenate, Length, Reshape, Shape, Squeeze
 
 
 class Symbol:
@@ -21,7 +23,7 @@ class Symbol:
 
 
 Dim = int | Symbol
-Dims = tuple[Dim, ...]
+Dims = tuple[Dim, ...]  # in the answers of rules, None stands for a length of which nothing is known
 
 
 class Undecided(Exception):
@@ -246,11 +248,37 @@ def _matmul(facts: ShapeFacts, node: Apply) -> Dims:
     return (*batch, a[-2], b[-1])
 
 
+def _concatenate(facts: ShapeFacts, node: Apply) -> Dims:
+    shapes = [facts.dims(x) for x in node.inputs]
+    lengths = [s[node.op.axis] for s in shapes]
+    joined = sum(lengths) if all(isinstance(n, int) for n in lengths) else None
+    return tuple(joined if a == node.op.axis else n for a, n in enumerate(shapes[0]))
+
+
+def _subtensor(facts: ShapeFacts, node: Apply) -> Dims | None:
+    """Whole axes keep their length, new ones have 1; a single array of indices brings its shape where it stands."""
+    pattern = node.op.pattern
+    picks = [e for e in pattern.entries if isinstance(e, (int, Slot))]
+    if picks != [ARRAY] and not pattern.is_basic:
+        return None
+    lengths = facts.dims(node.inputs[0])
+    found: list[Dim | None] = []
+    for e, axis, filler in zip(pattern.entries, pattern.first_axes, pattern.fill(node.inputs[1:])):
+        if e is None:
+            found.append(1)
+        elif e == ARRAY:
+            found += facts.dims(filler)
+        elif isinstance(e, Cut):
+            found.append(lengths[axis] if e == Cut() else None)
+    return tuple(found) if len(found) == node.outputs[0].ndim else None
+
+
 def _shape(facts: ShapeFacts, node: Apply) -> Dims:
     return (len(facts.dims(node.inputs[0])),)
 
 
-RULES: dict[type, Callable[[ShapeFacts, Apply], Dims]] = {
+RULES: dict[type, Callable[[ShapeFacts, Apply], Dims | None]] = {
     Elementwise: _elementwise, BroadcastLike: _broadcast_like, BroadcastTo: _filled_in, Reshape: _reshape,
-    Reduction: _reduction, Squeeze: _squeeze, MatMul: _matmul, Shape: _shape,
+    Reduction: _reduction, Squeeze: _squeeze, MatMul: _matmul, Concatenate: _concatenate, Subtensor: _subtensor,
+    Shape: _shape,
 }  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..graph import Apply, Constant, TensorType, Variable
 from ..ops.elementwise import BroadcastLike, Elementwise
-from ..ops.indexing import Subtensor
+from ..ops.indexing import Part
 from ..ops.linear import MatMul
 from ..ops.pattern import ARRAY, Cut, Slot
 from ..ops.reduce import Reduction
@@ -255,7 +255,7 @@ def _concatenate(facts: ShapeFacts, node: Apply) -> Dims:
     return tuple(joined if a == node.op.axis else n for a, n in enumerate(shapes[0]))
 
 
-def _subtensor(facts: ShapeFacts, node: Apply) -> Dims | None:
+def _part(facts: ShapeFacts, node: Apply) -> Dims | None:
     """Whole axes keep their length, new ones have 1; a single array of indices brings its shape where it stands."""
     pattern = node.op.pattern
     picks = [e for e in pattern.entries if isinstance(e, (int, Slot))]
@@ -279,6 +279,6 @@ def _shape(facts: ShapeFacts, node: Apply) -> Dims:
 
 RULES: dict[type, Callable[[ShapeFacts, Apply], Dims | None]] = {
     Elementwise: _elementwise, BroadcastLike: _broadcast_like, BroadcastTo: _filled_in, Reshape: _reshape,
-    Reduction: _reduction, Squeeze: _squeeze, MatMul: _matmul, Concatenate: _concatenate, Subtensor: _subtensor,
+    Reduction: _reduction, Squeeze: _squeeze, MatMul: _matmul, Concatenate: _concatenate, Part: _part,
     Shape: _shape,
 }  # fmt: skip

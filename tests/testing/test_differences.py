@@ -66,6 +66,11 @@ def test_nan_is_not_believed() -> None:
     assert not slope(value(np.log), [np.array([-1.0])], [np.ones(1)], STEPS[0]).is_smooth(np.ones(1))
 
 
+def test_a_shape_that_jumps_is_not_believed() -> None:
+    there = slope(value(lambda x: np.arange(0.0, x[0] * 4, 1.0)), [np.array([1.0])], [np.ones(1)], STEPS[0])
+    assert not there.is_smooth(np.ones(4))
+
+
 def test_the_complex_step_has_no_cancellation(rng: np.random.Generator) -> None:
     x, d = rng.normal(size=(2, 6))
     np.testing.assert_allclose(complex_step(value(np.sin), [x], [d]), np.cos(x) * d, rtol=1e-15)

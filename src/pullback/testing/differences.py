@@ -58,7 +58,8 @@ def slope(value: Value, arrays: Arrays, direction: Sequence[np.ndarray | None], 
     """The derivative of `value` at `arrays` along `direction` (one array per input, None where it stands still)."""
 
     def moved(h: float) -> np.ndarray:
-        return flat(value([a if d is None else a + h * d for a, d in zip(arrays, direction)]))
+        there = flat(value([a if d is None else a + h * d for a, d in zip(arrays, direction)]))
+        return there if there.size == centre.size else np.full(centre.size, np.nan)  # the shape itself jumps
 
     central, bends = [], []
     with np.errstate(all="ignore"):
@@ -70,7 +71,7 @@ def slope(value: Value, arrays: Arrays, direction: Sequence[np.ndarray | None], 
             bends.append(((ahead - centre) - (centre - behind)) / h)
         change, error = extrapolate(central, 2)
         bend, _ = extrapolate(bends, 1)
-        noise = 16 * EPS * np.maximum(np.abs(ahead), np.abs(centre)) / h
+        noise = 16 * EPS * (1.0 + np.maximum(np.abs(ahead), np.abs(centre)) / h)
     return Slope(change, error, bend, noise, step)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...ops import losses
 from ...ops.activation import sigmoid
 from ...ops.softmax import softmax
-from ..entry import Entry, Input, Point, index, integer, mask, positive, real, variants
+from ..entry import Entry, Input, Point, index, integer, positive, real, variants
 from .softmax import labels
 
 PAIR = (real("n c"), real("n c"))
@@ -35,6 +35,7 @@ def weighted(logits: Any, target: Any, weight: Any, **options: Any) -> Any:
 
 WINDOW = (index("n", "2", negative=False), integer("n", 0, 1))  # lengths and starts of windows inside 3 steps
 
+both_kinds = Input("5", dtype="bool", draw=lambda rng, shape, sizes: rng.permutation(np.arange(5) < 2))
 STEPS = [[[0.5, 0.5], [0.25, 0.75], [0.0, 1.0]]]
 
 
@@ -96,5 +97,5 @@ ENTRIES = [
         Point(([[0.0, 0.0]], [[3.0, 4.0]]), ([[0.6e8, 0.8e8]], [[0.0, 0.0]]), [0.0], why="zeros"),
     )),
     *loss("cosine_distance"),
-    Entry("auc", losses.auc, (mask("5"), real("5")), formula="0: it depends on the order of the scores only"),
+    Entry("auc", losses.auc, (both_kinds, real("5")), formula="0: it depends on the order of the scores only"),
 ]  # fmt: skip

@@ -53,3 +53,17 @@ def under_isa(isa: str, module: str, function: str) -> None:
     environment = {**os.environ, "PULLBACK_ISA": isa, "PYTHONPATH": root}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd=root)
     assert done.returncode == 0, done.stderr
+
+
+def assert_same_on_any_threads(op: Op, *arrays: np.ndarray) -> None:
+    """The same bits on 1, 2 and 3 threads."""
+    before, results = codegen.get_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            codegen.set_threads(threads)
+            results.append(native(op, *arrays))
+    finally:
+        codegen.set_threads(before)
+    for other in results[1:]:
+        for first, again in zip(results[0], other):
+            np.testing.assert_array_equal(first, again)

@@ -10,54 +10,84 @@ from ..buffers import Buffer
 
 TYPES = {"float32": codegen.f32, "float64": codegen.f64}
 SMALL = 1_000_000  # multiply-adds below which a product stays on one core
+LARGE = 100_000_000  # multiply-adds from which on copying both operands, so that they lie in order, always pays
+MANY = 128  # rows (columns) over which the cost of copying B (A) is spread
+FAR = 2048  # bytes between elements read one after the other, from which on caches and pages suffer
+PAGE = 4096  # bytes: elements a multiple of it apart fall into the same set of a cache
 
 
 @binds(MatMul)
 def bind_matmul(node, b: Binding) -> None:
     x, y = b.inputs
-    if x.dtype not in TYPES or x.dtype != y.dtype or node.outputs[0].dtype != x.dtype:
-        raise Declined
-    if x.ndim < 2 or y.ndim < 2:
+    if x.dtype not in TYPES or y.dtype != x.dtype:
         raise Declined
     launch_gemm(b, x, y, b.output(0))
 
 
 def launch_gemm(b: Binding, x: Buffer, y: Buffer, out: Buffer) -> None:
-    """out = x @ y; x and y are strided, with the same leading (batch) axes or none; out is contiguous."""
-    kind = TYPES[x.dtype]
+    """out = x @ y; x and y are strided, their batch axes broadcast to those of `out`, which is contiguous."""
     batch = out.shape[:-2]
-    m, n, k = out.shape[-2], out.shape[-1], x.shape[-1]
     x, x_batch = _flat_batch(b, x, batch)
     y, y_batch = _flat_batch(b, y, batch)
-    count = prod(batch)
+    if out.shape[-1] == 1:
+        _launch_vector(b, x, x_batch, y, y_batch, out)
+    elif out.shape[-2] == 1:
+        _launch_vector(b, _turned(y), y_batch, _turned(x), x_batch, out)
+    else:
+        _launch_tiles(b, x, x_batch, y, y_batch, out)
+
+
+def _launch_vector(b: Binding, a: Buffer, a_batch: int, x: Buffer, x_batch: int, out: Buffer) -> None:
+    """out = a @ x for a single column x."""
+    (m, k), kind, count = a.shape[-2:], TYPES[a.dtype], prod(out.shape[:-2])
+    if k > 1 and x.strides[-2] != 1:
+        x, x_batch = _copied(b, x, x_batch)
+    if k > 1 and a.strides[-1] != 1 and (m > 1 and a.strides[-2] != 1):
+        a, a_batch = _copied(b, a, a_batch)
+    work = count * m * k
+    if k == 1 or a.strides[-1] == 1:
+        kernel, units = kernels.dot_rows.specialise(T=kind), count * m
+        sizes = (m, k, a_batch, a.strides[-2], x_batch)
+    else:
+        kernel, strips = kernels.combine_rows.specialise(T=kind), -(-m // (4 * codegen.VL))
+        units, sizes = count * strips, (m, k, strips, a_batch, a.strides[-1], x_batch)
+    b.launch(kernel, a, x, out, *sizes, n=units, chunks=b.chunks(units, work))
+
+
+def _launch_tiles(b: Binding, x: Buffer, x_batch: int, y: Buffer, y_batch: int, out: Buffer) -> None:
+    kind, count = TYPES[x.dtype], prod(out.shape[:-2])
+    m, n, k = out.shape[-2], out.shape[-1], x.shape[-1]
     vectors = kernels.tile_vectors(x.dtype)
     width = vectors * codegen.VL
+    work = count * m * n * k
+    if y.strides[-1] != 1 and y.strides[-2] != 1 and k > 1:
+        y, y_batch = _copied(b, y, y_batch)
     x_m, x_k = x.strides[-2:]
     y_k, y_n = y.strides[-2:]
     panel = width
-    if n > 1 and y_n != 1:
-        if y_k != 1 and k > 1:
-            y, (y_k, y_n) = b.contiguous(y), (n, 1)
-            y_batch = y_batch and k * n
-        else:
-            y, y_k, panel, y_batch = _packed(b, y, count if y_batch else 1, n, k, vectors)
+    large = work >= LARGE and m >= MANY and n >= MANY
+    if y_n != 1 or large or (m >= MANY and y_k * y.itemsize >= FAR):
+        y, y_k, panel, y_batch = _packed(b, y, y_batch, count if y_batch else 1, vectors)
     tiles, low, high = kernels.tile_heights(m)
-    tail = -(-(n % width) // codegen.VL)
-    rows, columns = _blocks(m, n, k, count, tiles, -(-n // width))
-    instance = kernels.gemm.specialise(T=kind, LOW=low, HIGH=high, NV=vectors, TAIL=tail)
+    rows, columns = _blocks(work, count, tiles, -(-n // width))
     units = count * rows * columns
-    work = count * m * n * k
+    in_bad_order = x_m * x.itemsize % PAGE == 0 if x_k == 1 else x_k * x.itemsize >= FAR
+    pack = 1 in (x_m, x_k) and (large or (n // columns >= MANY and in_bad_order))
+    unit = (-(-m // rows) + kernels.TALLEST) * min(k, kernels.DEPTH)
+    copy = b.scratch((units, unit), x.dtype) if pack else x
+    tail = -(-(n % width) // codegen.VL)
+    instance = kernels.gemm.specialise(T=kind, LOW=low, HIGH=high, NV=vectors, TAIL=tail, PACK=int(pack))
     b.launch(
-        instance, x, y, out, m, n, k, x_batch, x_m, x_k, y_batch, panel, y_k, m * n, tiles, rows, columns,
+        instance, x, y, out, copy, m, n, k, x_batch, x_m, x_k, y_batch, panel, y_k, m * n, tiles, rows, columns, unit,
         n=units, chunks=1 if work < SMALL else units,
     )  # fmt: skip
 
 
-def _blocks(m: int, n: int, k: int, batch: int, tiles: int, panels: int) -> tuple[int, int]:
+def _blocks(work: int, batch: int, tiles: int, panels: int) -> tuple[int, int]:
     """(row blocks, column blocks) into which one product is cut, by shapes only."""
-    if m * n * k * batch < SMALL or batch >= 8:
+    if work < SMALL or batch >= 8:
         return 1, 1
-    wanted = 4 if m * n * k < 16 * SMALL else 8
+    wanted = 4 if work < 16 * SMALL else 8
     if tiles >= panels:
         rows = min(tiles, wanted)
         return rows, min(panels, -(-wanted // rows))
@@ -70,27 +100,42 @@ def _flat_batch(b: Binding, x: Buffer, batch: tuple[int, ...]) -> tuple[Buffer, 
     own = x.shape[:-2]
     if prod(own) == 1:
         return x, 0
-    if own != batch:
-        raise Declined
-    strides = [s for n, s in zip(own, x.strides) if n != 1]
-    lengths = [n for n in own if n != 1]
+    lead = len(batch) - len(own)
+    spread = (0,) * lead + tuple(0 if n == 1 else s for n, s in zip(own, x.strides))
+    x = x.window((*batch, *x.shape[-2:]), (*spread, *x.strides[-2:]), 0)
+    strides = [s for n, s in zip(batch, spread) if n != 1]
+    lengths = [n for n in batch if n != 1]
     if all(s == t * m for s, t, m in zip(strides, strides[1:], lengths[1:])):
         return x, strides[-1]
     x = b.contiguous(x)
     return x, x.shape[-2] * x.shape[-1]
 
 
-def _packed(b: Binding, y: Buffer, batches: int, n: int, k: int, vectors: int) -> tuple[Buffer, int, int, int]:
-    """(panels, row stride, panel stride, batch stride) of an operand whose columns, not rows, are contiguous."""
+def _turned(x: Buffer) -> Buffer:
+    """The transposed matrices."""
+    *batch, m, n = x.shape
+    *strides, s, t = x.strides
+    return x.window((*batch, n, m), (*strides, t, s), 0)
+
+
+def _copied(b: Binding, x: Buffer, batch_stride: int) -> tuple[Buffer, int]:
+    """A contiguous copy of a matrix, or of all if each batch has its own; and the new distance between batches."""
+    if not batch_stride:
+        x = x.window(x.shape[-2:], x.strides[-2:], 0)
+    copy = b.contiguous(x)
+    return copy, x.shape[-2] * x.shape[-1] if batch_stride else 0
+
+
+def _packed(b: Binding, y: Buffer, y_batch: int, batches: int, vectors: int) -> tuple[Buffer, int, int, int]:
+    """(panels, row stride, panel stride, batch stride) of an operand whose rows or columns are contiguous."""
+    k, n = y.shape[-2:]
     width = vectors * codegen.VL
     per_batch = -(-n // width)
     size = per_batch * k * width
     panels = b.scratch((batches, size), y.dtype)
-    y_batch = y.strides[-3] if batches > 1 else 0
-    strides = [s for m, s in zip(y.shape[:-2], y.strides) if m != 1]
-    y_batch = strides[-1] if batches > 1 and strides else y_batch
     units = batches * per_batch
-    instance = kernels.pack_transposed.specialise(T=TYPES[y.dtype], NV=vectors)
-    chunks = b.chunks(units, units * k * width)
-    b.launch(instance, y, panels, n, k, y.strides[-1], y_batch, size, n=units, chunks=chunks)
+    by_rows = y.strides[-1] == 1
+    pack = (kernels.pack_panels if by_rows else kernels.pack_transposed).specialise(T=TYPES[y.dtype], NV=vectors)
+    step = y.strides[-2 if by_rows else -1]
+    b.launch(pack, y, panels, n, k, step, y_batch, size, n=units, chunks=b.chunks(units, units * k * width))
     return panels, width, k * width, size if batches > 1 else 0

@@ -1,0 +1,78 @@
+"""The kernels of matrix products, compiled and as plain Python, against NumPy."""
+
+import numpy as np
+import pytest
+
+from pullback import codegen
+from pullback.kernels import gemm as kernels
+from tests.codegen.agree import both
+
+VL = codegen.VL
+KINDS = pytest.mark.parametrize("kind", [codegen.f32, codegen.f64], ids=str)
+
+
+def normal(rng: np.random.Generator, kind, *shape: int) -> np.ndarray:
+    return rng.standard_normal(shape).astype(kind.dtype)
+
+
+@KINDS
+@pytest.mark.parametrize("rows, ragged", [(1, 0), (3, 0), (5, 1)])
+def test_tile(kind, rows, ragged, rng):
+    n = VL + 3 if ragged else 2 * VL
+    a, b, c = normal(rng, kind, 3, rows, 7), normal(rng, kind, 3, 7, 40), normal(rng, kind, rows, 40)
+    before = c.copy()
+    instance = kernels.tile.specialise(T=kind, M=rows, NV=2, RAGGED=ragged)
+    instance.python(a, b, c, 3, rows * 7, 7 * 40, 7, 7, 1, 40, 40, 1, n)
+    expected = np.einsum("rmk,rkn->mn", a, b)[:, :n]
+    assert np.allclose(c[:, :n], before[:, :n] + expected, atol=1e-5)
+    assert np.array_equal(c[:, n:], before[:, n:])
+
+
+@KINDS
+@pytest.mark.parametrize("pack, by_columns", [(0, False), (1, False), (1, True)])
+def test_gemm(kind, pack, by_columns, rng):
+    m, k, n = kernels.TALLEST + 3, 9, 2 * VL + 3
+    vectors = kernels.tile_vectors(kind.dtype.name)
+    a, b, c = normal(rng, kind, 2, m, k), normal(rng, kind, 2, k, n), np.zeros((2, m, n), kind.dtype)
+    stored = np.ascontiguousarray(a.transpose(0, 2, 1)) if by_columns else a
+    steps = (1, m) if by_columns else (k, 1)
+    tiles, low, high = kernels.tile_heights(m)
+    unit = (m + kernels.TALLEST) * k
+    copy = np.zeros(4 * unit, kind.dtype)
+    instance = kernels.gemm.specialise(
+        T=kind, LOW=low, HIGH=high, NV=vectors, TAIL=-(-(n % (vectors * VL)) // VL), PACK=pack
+    )
+    arguments = (
+        stored, b, c, copy, m, n, k, m * k, *steps, k * n, vectors * VL, n, m * n, tiles, 2, 1, unit
+    )  # fmt: skip
+    _, _, found, _ = both(instance, *arguments, n=4, ulps=64)
+    assert np.allclose(found, a @ b, atol=1e-5)
+
+
+@KINDS
+def test_packing_of_panels(kind, rng):
+    k, n, width = 5, VL + 3, VL
+    b = normal(rng, kind, 2, k, n)
+    expected = np.zeros((2, 2, k, width), kind.dtype)
+    expected[:, 0], expected[:, 1, :, :3] = b[:, :, :width], b[:, :, width:]
+    by_rows = kernels.pack_panels.specialise(T=kind, NV=1)
+    _, found = both(by_rows, b, np.ones_like(expected), n, k, n, k * n, 2 * k * width, n=4)
+    assert np.array_equal(found, expected)
+    columns = np.ascontiguousarray(b.transpose(0, 2, 1))
+    by_columns = kernels.pack_transposed.specialise(T=kind, NV=1)
+    _, found = both(by_columns, columns, np.ones_like(expected), n, k, k, k * n, 2 * k * width, n=4)
+    assert np.array_equal(found, expected)
+
+
+@KINDS
+def test_products_with_a_vector(kind, rng):
+    m, k = 5, 4 * VL + 3
+    a, x = normal(rng, kind, 2, m, k), normal(rng, kind, 2, k)
+    rows = kernels.dot_rows.specialise(T=kind)
+    *_, found = both(rows, a, x, np.zeros((2, m), kind.dtype), m, k, m * k, k, k, n=2 * m, ulps=64)
+    assert np.allclose(found, np.einsum("bmk,bk->bm", a, x), atol=1e-5)
+    m = 4 * VL + 2
+    a, x = normal(rng, kind, 2, 7, m), normal(rng, kind, 2, 7)
+    columns = kernels.combine_rows.specialise(T=kind)
+    *_, found = both(columns, a, x, np.zeros((2, m), kind.dtype), m, 7, 2, 7 * m, m, 7, n=4, ulps=64)
+    assert np.allclose(found, np.einsum("bkm,bk->bm", a, x), atol=1e-5)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -191,8 +191,3 @@ def entry_of(op: Callable[..., Any], arrays: Sequence[Any], **options: Any) -> E
             dtype = "float" if a.dtype.kind == "f" else a.dtype.name
             inputs.append(Input(" ".join(map(str, a.shape)), dtype=dtype, draw=lambda rng, shape, sizes, a=a: a))
     return Entry(getattr(op, "__name__", None) or str(op), op, tuple(inputs), **options)
-
-
-def renamed(entry: Entry, **changes: Any) -> Entry:
-    """A copy of an entry with some attributes changed."""
-    return replace(entry, **changes)

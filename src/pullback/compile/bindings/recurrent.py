@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ... import codegen
+from ...control.gru_op import GRU, GRUGrad
 from ...control.lstm_op import LSTM, LSTMGrad, LSTMOp
-from ...kernels import gemm
-from ...kernels import lstm as kernels
+from ...kernels import gemm, gru, lstm
 from ..binding import Binding, Declined, binds
 from ..buffers import Buffer, constant_buffer
 from ..elementwise import launch_copy
@@ -146,13 +146,13 @@ def bind_lstm(node, b: Binding) -> None:
     constants = dict(r.constants(), **options(op), CLIP=int(op.cell_clip > 0))
     last = r.walk(op.reverse)[-1]
     if not r.by_units:
-        kernel = kernels.lstm_examples.specialise(**constants)
+        kernel = lstm.lstm_examples.specialise(**constants)
         b.launch(
             kernel, gates, panels, bias, holes, lengths, h0, c0, h, c, r.hidden, op.cell_clip, r.steps, r.batch,
             int(op.reverse), n=r.batch, chunks=r.groups,
         )  # fmt: skip
     else:
-        kernel = kernels.lstm_units.specialise(**constants)
+        kernel = lstm.lstm_units.specialise(**constants)
         state = h0, c0
         for t in r.walk(op.reverse):
             new = entry(h, t), entry(c, t)
@@ -181,7 +181,7 @@ def bind_lstm_grad(node, b: Binding) -> None:
     constants = dict(r.constants(), **options(op), **flags, CLIP=int(op.cuts))
     walk = r.walk(op.reverse)[::-1]
     if not r.by_units:
-        kernel = kernels.lstm_examples_back.specialise(**constants)
+        kernel = lstm.lstm_examples_back.specialise(**constants)
         b.launch(
             kernel, gates, panels, holes, lengths, c0, c, *(c if x is None else x for x in given), h_bar, c_bar, dz,
             r.hidden, op.cell_clip, r.steps, r.batch, int(op.reverse), n=r.batch, chunks=r.groups,
@@ -191,7 +191,7 @@ def bind_lstm_grad(node, b: Binding) -> None:
         product, step = int(k > 0), int(k < r.steps)
         t = walk[min(k, r.steps - 1)]
         before = entry(c, walk[k + 1]) if k + 1 < r.steps else c0
-        kernel = kernels.lstm_units_back.specialise(**constants, PRODUCT=product, STEP=step)
+        kernel = lstm.lstm_units_back.specialise(**constants, PRODUCT=product, STEP=step)
         b.launch(
             kernel, entry(gates, t), panels, holes, lengths, before, entry(c, t),
             *(c if x is None else entry(x, t) for x in given), h_bar, c_bar, entry(dz, t),
@@ -201,3 +201,65 @@ def bind_lstm_grad(node, b: Binding) -> None:
 
 
 
+
+
+# --- GRU --------------------------------------------------------------------------------------------------------------
+
+
+@binds(GRU)
+def bind_gru(node, b: Binding) -> None:
+    op: GRU = node.op
+    z = b.inputs[0]
+    U, bias, recurrent, h0 = checked(b, *b.inputs[1:5])
+    r = Recurrence(*z.shape[:2], U.shape[0], 3, z.dtype)
+    panels, lengths = forward_panels(b, U, 3), bounds(b, op.bounded)
+    h, gates, q = b.output(0), overwritten(b, 1, z), b.output(2)
+    constants = dict(r.constants(), BOUNDED=int(op.bounded))
+    walk = r.walk(op.reverse)
+    if not r.by_units:
+        kernel = gru.gru_examples.specialise(**constants)
+        b.launch(
+            kernel, gates, panels, bias, recurrent, lengths, h0, h, q, r.hidden, r.steps, r.batch, int(op.reverse),
+            n=r.batch, chunks=r.groups,
+        )  # fmt: skip
+    else:
+        kernel, before = gru.gru_units.specialise(**constants), h0
+        for t in walk:
+            new = entry(h, t)
+            b.launch(
+                kernel, entry(gates, t), panels, bias, recurrent, lengths, before, new, entry(q, t), r.hidden, t, r.batch,
+                n=r.blocks, chunks=r.blocks,
+            )  # fmt: skip
+            before = new
+    b.place_output(3, entry(h, walk[-1]))
+
+
+@binds(GRUGrad)
+def bind_gru_grad(node, b: Binding) -> None:
+    op: GRUGrad = node.op
+    U, h0, h, gates, q = checked(b, *b.inputs[:5])
+    r = Recurrence(*h.shape, 3, h.dtype)
+    lengths, given = bounds(b, op.bounded), [upstream(b, i) for i in (5, 6, 7)]
+    dz, dr, h_bar = b.outputs
+    panels = backward_panels(b, U)
+    launch_copy(b, b.inputs[8], h_bar)
+    flags = {name: int(x is not None) for name, x in zip(("DH", "DGATES", "DQ"), given)}
+    constants = dict(r.constants(), **flags, BOUNDED=int(op.bounded))
+    walk = r.walk(op.reverse)[::-1]
+    if not r.by_units:
+        kernel = gru.gru_examples_back.specialise(**constants)
+        b.launch(
+            kernel, gates, panels, q, lengths, h0, h, *(h if x is None else x for x in given), h_bar, dz, dr,
+            r.hidden, r.steps, r.batch, int(op.reverse), n=r.batch, chunks=r.groups,
+        )  # fmt: skip
+        return
+    for k in range(r.steps + 1):
+        product, step = int(k > 0), int(k < r.steps)
+        t = walk[min(k, r.steps - 1)]
+        before = entry(h, walk[k + 1]) if k + 1 < r.steps else h0
+        kernel = gru.gru_units_back.specialise(**constants, PRODUCT=product, STEP=step)
+        b.launch(
+            kernel, entry(gates, t), panels, entry(q, t), lengths, before,
+            *(h if x is None else entry(x, t) for x in given), h_bar, entry(dz, t), entry(dr, t),
+            entry(dr, walk[k - 1]) if product else gates, r.hidden, t, r.batch, n=r.blocks, chunks=r.blocks,
+        )  # fmt: skip

@@ -1,8 +1,6 @@
 """Layers that take several others: their outputs side by side, added up, or multiplied."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 from ... import ops
 from ...errors import ArgumentError, ShapeError
@@ -152,9 +150,6 @@ class Shortcut(Layer):
         else:
             w = ops.exp(w - ops.max(w, axis=0, keepdims=True))
         return w / (ops.sum(w, axis=0, keepdims=True) + LEAST_SUM)
-
-    def operations(self, inputs: Sequence[Spec], output: Spec) -> int:
-        return 0 if None in output.shape else prod(output.shape) * (len(inputs) - 1)
 
 
 def _overlap(x: tuple, other: tuple, how: str) -> tuple[tuple[slice, ...], tuple[slice, ...]]:

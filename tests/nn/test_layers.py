@@ -35,6 +35,18 @@ LAYERS = {
     "logistic": (nn.Logistic(), (6, 5, 4)),
     "route": (nn.Route((0, -1)), (6, 5, 8)),
     "shortcut": (nn.Shortcut(0, activation="tanh"), (6, 5, 4)),
+    "layernorm": (nn.LayerNorm(), (6, 5, 4)),
+    "layernorm of all axes": (nn.LayerNorm(axes=3, bias=False), (6, 5, 4)),
+    "rmsnorm": (nn.RMSNorm(axes=2), (6, 5, 4)),
+    "groupnorm": (nn.GroupNorm(2), (6, 5, 4)),
+    "concatenate": (nn.Concatenate((0, -1), axis=1), (12, 5, 4)),
+    "add": (nn.Add((0, -1, 0), activation="silu"), (6, 5, 4)),
+    "residual": (nn.Residual((nn.GroupNorm(4), nn.Convolutional(4, 3, padding=1)), activation="tanh"), (6, 5, 4)),
+    "residual with a shortcut": (
+        nn.Residual((nn.Dropout(0.2), nn.Connected(7)), shortcut=(nn.BatchNorm(), nn.Connected(7))),
+        (7,),
+    ),
+    "lambda": (nn.Lambda(lambda x: pb.tanh(x)[:, ::2].sum(axis=3)), (3, 5)),
 }
 CASES = pytest.mark.parametrize(("layer", "shape"), LAYERS.values(), ids=LAYERS)
 

@@ -1,28 +1,11 @@
 """Networks: layers, losses, metrics, optimizers, schedules, training, model files."""
 
-from . import initializers, losses, metrics, schedules
+from . import initializers, layers, losses, metrics, schedules
 from .activations import ACTIVATIONS
 from .callbacks import Callback, CSVLogger, EarlyStopping, LambdaCallback, ModelCheckpoint, ReduceLearningRate
+from .configuration import FUNCTIONS
 from .history import History
-from .layers import (
-    Activation,
-    AvgPool,
-    BatchNorm,
-    Connected,
-    Context,
-    Convolutional,
-    Dropout,
-    Flatten,
-    Input,
-    Layer,
-    Logistic,
-    MaxPool,
-    Parameter,
-    Route,
-    Shortcut,
-    Softmax,
-    Spec,
-)
+from .layers import *
 from .network import Network
 from .optimizers import (
     SGD,
@@ -41,9 +24,8 @@ from .optimizers import (
 )
 
 __all__ = [
-    "ACTIVATIONS", "Activation", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "AvgPool", "BatchNorm", "CSVLogger",
-    "Callback", "Connected", "Context", "Convolutional", "Dropout", "EarlyStopping", "Flatten", "History", "Input",
-    "LambdaCallback", "Layer", "Lion", "Logistic", "MaxPool", "ModelCheckpoint", "Momentum", "NAdam", "Nesterov",
-    "Network", "Optimizer", "Parameter", "RAdam", "RMSProp", "ReduceLearningRate", "Route", "SGD", "Shortcut",
-    "Softmax", "Spec", "initializers", "losses", "metrics", "schedules",
+    "ACTIVATIONS", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "CSVLogger", "Callback", "EarlyStopping",
+    "FUNCTIONS", "History", "LambdaCallback", "Lion", "ModelCheckpoint", "Momentum", "NAdam", "Nesterov", "Network",
+    "Optimizer", "RAdam", "RMSProp", "ReduceLearningRate", "SGD", "initializers", "losses", "metrics", "schedules",
+    *layers.__all__,
 ]  # fmt: skip

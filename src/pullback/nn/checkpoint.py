@@ -25,10 +25,10 @@ OPTIMIZER = "optimizer/"  # before the names of the optimizer's arrays
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All of a network: plain JSON values, and arrays by name.
+    """All of a network: a description, and arrays by name.
 
     Attributes:
-        description: layers, recipe, history, where training stood.
+        description: layers, recipe, history, where training stood: configurations, in a file as JSON, and JSON values.
         values: parameters.
         state: the optimizer's arrays.
     """
@@ -48,9 +48,9 @@ def snapshot(network: "Network") -> Snapshot:
         "name": network.name,
         "dtype": network.dtype,
         "seed": network.seed,
-        "layers": [encode(node.layer) for node in network.nodes],
+        "layers": [node.layer for node in network.nodes],
         "outputs": [node.index for node in network.outputs],
-        "recipe": encode(recipe),
+        "recipe": recipe,
         "draws": int(network.draws.get_value()),
         "history": network.history.epochs,
         "cursor": network.cursor,
@@ -103,8 +103,9 @@ def save(network: "Network", path: str | Path) -> None:
     from safetensors.numpy import save as to_bytes
 
     saved = snapshot(network)
+    configurations = {key: encode(saved.description[key]) for key in ("layers", "recipe")}
     try:
-        description = json.dumps(saved.description)
+        description = json.dumps(saved.description | configurations)
     except TypeError as error:
         raise ArgumentTypeError(f"net.metadata can't be written as JSON: {error}") from None
     arrays = saved.values | {OPTIMIZER + name: value for name, value in saved.state.items()}

@@ -1,6 +1,7 @@
 """Configurations as plain JSON and back. Layers, initializers, optimizers, schedules, losses and metrics are all frozen
 dataclasses, and a model file describes a network by their names and fields."""
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -8,6 +9,10 @@ from ..errors import ArgumentTypeError, FormatError, UnknownNameError, nearest
 
 KINDS: dict[str, type["Configuration"]] = {}
 KEY = "kind"
+FUNCTION = "function"  # the kind of an entry of FUNCTIONS
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""Functions that a model file may name, for `nn.Lambda`: `nn.FUNCTIONS["last"] = last`."""
 
 
 class Configuration:
@@ -34,8 +39,21 @@ def encode(value: Any) -> Any:
         return value
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # NumPy's scalars
         return value.item()
+    if callable(value):
+        return {KEY: FUNCTION, "name": _function_name(value)}
     raise ArgumentTypeError(
         f"{value!r} can't be written to a model file; a configuration holds numbers, text, tuples and configurations"
+    )
+
+
+def _function_name(function: Callable[..., Any]) -> str:
+    for name, known in FUNCTIONS.items():
+        if known is function:
+            return name
+    own = getattr(function, "__name__", "f")
+    raise ArgumentTypeError(
+        f"{function!r} can't be written to a model file: give it a name first, here and where the file is loaded: "
+        f'nn.FUNCTIONS["{own}"] = {own}'
     )
 
 
@@ -46,6 +64,10 @@ def decode(data: Any) -> Any:
     if not isinstance(data, dict):
         return data
     name = data.get(KEY)
+    if name == FUNCTION:
+        if data.get("name") not in FUNCTIONS:
+            raise FormatError(f"the file names a function: put it into nn.FUNCTIONS as {data.get('name')!r} first")
+        return FUNCTIONS[data["name"]]
     cls = KINDS.get(name)
     if cls is None:
         module, _, known_outside = str(name).partition(":")

@@ -70,19 +70,18 @@ class Training:
 
 def fit(
     network: "Network",
-    X: Any,
-    y: Any,
+    given: Samples,
     epochs: int,
     batch_size: int,
     validation_split: float,
-    validation_data: tuple[Any, Any] | None,
+    validation_data: tuple[Any, ...] | None,
     shuffle: bool,
     seed: int | None,
     callbacks: Sequence[Any],
     verbose: bool,
     resume: bool,
 ) -> History:
-    """See `Network.fit`."""
+    """See `Network.fit`; `given` is its data with weights, of checked shapes."""
     seed = network.seed if seed is None else seed
     with about("fit"):
         if epochs < 0:
@@ -92,7 +91,6 @@ def fit(
         for callback in callbacks:
             if not isinstance(callback, Callback):
                 raise ArgumentTypeError(f"{callback!r} is no nn.Callback; wrap functions in nn.LambdaCallback")
-        given = network.samples(X, y)
         check_values(network, network.recipe, given)
         held = None
         if validation_split:
@@ -101,8 +99,8 @@ def fit(
         batches = Batches(*given.arrays, batch_size=batch_size, shuffle=shuffle, seed=seed)
     if validation_data is not None:
         with about("fit: validation_data"):
-            if not isinstance(validation_data, (tuple, list)) or len(validation_data) != 2:
-                raise ArgumentTypeError("expected a pair (X, y)")
+            if not isinstance(validation_data, (tuple, list)) or len(validation_data) not in (2, 3):
+                raise ArgumentTypeError("expected a pair (X, y), or (X, y, sample_weight)")
             held = network.samples(*validation_data)
             check_values(network, network.recipe, held)
     training = Training(network, given, batches, epochs)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +29,27 @@ from .layers.basic import Input
 from .losses import Loss
 from .metrics import Metric
 from .optimizers import Optimizer
-from .recipe import Recipe, Totals, evaluation_function, make_recipe, prediction_function, training_function
+from .recipe import (
+    Recipe,
+    Totals,
+    evaluation_function,
+    gradient_function,
+    make_recipe,
+    prediction_function,
+    training_function,
+    update_function,
+)
 
 if TYPE_CHECKING:
     from ..testing import Report
     from .fitting import Training
 
 PREDICT_BATCH = 256
+
+
+def _upstairs(room: str) -> Any:
+    """A room above this one, for what a user looks for here but is done there."""
+    return import_module(f"{__package__.partition('.')[0]}.{room}")
 
 
 class Network:
@@ -233,34 +248,39 @@ class Network:
             raise ArgumentError("the network isn't compiled: call net.compile(optimizer=..., loss=...) first")
         return self.recipe
 
-    def samples(self, X: Any, y: Any) -> Samples:
-        """X and y with their shapes and dtypes checked, but not their values."""
-        return samples(self, self._compiled(), X, y)
+    def samples(self, X: Any, y: Any, sample_weight: Any = None, class_weight: Any = None) -> Samples:
+        """X, y and weights with their shapes and dtypes checked, but not their values."""
+        return samples(self, self._compiled(), X, y, sample_weight, class_weight)
 
     def training_step(self, target_types: Sequence[TensorType]) -> Function:
         """The compiled function that trains on a batch, for targets of these types: it returns the cost before the
         update and the sums of the metrics."""
-        self._step = self._function(training_function, target_types)
-        return self._step
+        step = self._function(training_function, target_types)
+        if len(target_types) == len(self.outputs):  # without weights
+            self._step = step
+        return step
 
-    def _function(self, make: Callable[..., Function], target_types: Sequence[TensorType]) -> Function:
-        key = (make, tuple(target_types))
+    def _function(self, make: Callable[..., Function], *settings: Any) -> Function:
+        key = (make, *settings)
         if key not in self._functions:
-            self._functions[key] = make(self, self._compiled(), target_types)
+            self._functions[key] = make(self, self._compiled(), *settings)
         return self._functions[key]
 
-    def train_on_batch(self, x: Any, y: Any) -> float | tuple[float, ...]:
+    def train_on_batch(self, x: Any, y: Any, sample_weight: Any = None) -> float | tuple[float, ...]:
         """One step: forward, backward and update, in one compiled function.
+
+        Args:
+            x, y, sample_weight: as in `fit`.
 
         Returns:
             The cost before the update; with metrics a tuple of the cost and the metrics of this batch.
         """
-        if self._step is not None and type(x) is np.ndarray and type(y) is np.ndarray:
+        if self._step is not None and type(x) is np.ndarray and type(y) is np.ndarray and sample_weight is None:
             try:
                 return self._scores(self._step(x, y), len(x))
             except (DTypeError, ShapeError):
                 pass  # another dtype, another kind of target, or a mistake: the slow way converts or explains
-        batch = self.samples(x, y)
+        batch = self.samples(x, y, sample_weight)
         step = self.training_step(batch.target_types)
         return self._scores(step(*batch.converted(batch.arrays)), len(batch))
 
@@ -271,6 +291,36 @@ class Network:
         totals.add(values, samples)
         return tuple(totals.results().values())
 
+    def gradient(
+        self, x: Any, y: Any, *, sample_weight: Any = None, wrt: str = "parameters", training: bool = True
+    ) -> tuple[float, dict[str, np.ndarray]]:
+        """The cost of a batch and its gradient, for training loops of one's own.
+
+        Args:
+            x, y, sample_weight: as in `fit`.
+            wrt: "parameters" (the trainable ones) or "inputs".
+            training: layers as in training: running statistics follow, and dropout is drawn anew at each call.
+
+        Returns:
+            The cost, and {name of the parameter or Input layer: gradient}.
+        """
+        if wrt not in ("parameters", "inputs"):
+            raise ArgumentError(f"gradient: wrt={wrt!r}; expected 'parameters' or 'inputs'")
+        batch = self.samples(x, y, sample_weight)
+        run = self._function(gradient_function, batch.target_types, wrt, training)
+        cost, *gradients = run(*batch.converted(batch.arrays))
+        names = [v.name for v in self.trainable] if wrt == "parameters" else [node.name for node in self.inputs]
+        return float(cost), dict(zip(names, gradients))
+
+    def apply_gradients(self, gradients: Mapping[str, np.ndarray]) -> None:
+        """One step of the optimizer along gradients of the trainable parameters, by name, as `gradient` gives them."""
+        self._compiled()
+        names = [v.name for v in self.trainable]
+        for name in {*gradients} ^ {*names}:
+            known = "no gradient is given for" if name in names else "there is no trainable parameter"
+            raise UnknownNameError(f"apply_gradients: {known} {name!r}. {nearest(name, [*gradients, *names])}")
+        self._function(update_function)(*(np.asarray(gradients[name], self.dtype) for name in names))
+
     def fit(
         self,
         X: Any,
@@ -279,7 +329,9 @@ class Network:
         epochs: int = 1,
         batch_size: int = 32,
         validation_split: float = 0.0,
-        validation_data: tuple[Any, Any] | None = None,
+        validation_data: tuple[Any, ...] | None = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
         shuffle: bool = True,
         seed: int | None = None,
         callbacks: Sequence[Any] = (),
@@ -292,7 +344,12 @@ class Network:
             X, y: inputs and targets (lists of arrays for several inputs or outputs). All rows are used in each epoch:
                 the last batch may be shorter.
             validation_split: share of the rows, drawn at random by the seed, that is held back and evaluated per epoch.
-            validation_data: (X, y) that is evaluated per epoch instead.
+            validation_data: (X, y), or (X, y, sample_weight), that is evaluated per epoch instead.
+            sample_weight: what multiplies each sample's loss, one number per row; with several outputs also a list or
+                dict of such arrays, one per output. The cost stays the sum over the batch divided by its rows, and
+                metrics don't weigh.
+            class_weight: {class: weight} or "balanced" (rows / (classes * rows of the class)), by which the samples
+                of each class are weighted in training, beside `sample_weight`.
             shuffle: a new order in each epoch, drawn by the seed.
             seed: the network's unless given.
             callbacks: see `nn.Callback`.
@@ -305,8 +362,20 @@ class Network:
         """
         from .fitting import fit
 
+        with about("fit"):
+            given = self.samples(X, y, sample_weight, class_weight)
         return fit(
-            self, X, y, epochs, batch_size, validation_split, validation_data, shuffle, seed, callbacks, verbose, resume
+            self,
+            given,
+            epochs,
+            batch_size,
+            validation_split,
+            validation_data,
+            shuffle,
+            seed,
+            callbacks,
+            verbose,
+            resume,
         )
 
     @property
@@ -318,10 +387,12 @@ class Network:
         """Let go of the running `fit`, remembering where it stood."""
         self._cursor, self.training = self.cursor, None
 
-    def evaluate(self, X: Any, y: Any, *, batch_size: int = PREDICT_BATCH) -> dict[str, float]:
+    def evaluate(
+        self, X: Any, y: Any, *, sample_weight: Any = None, batch_size: int = PREDICT_BATCH
+    ) -> dict[str, float]:
         """{"loss": the cost, and each metric by name} over all samples, with layers as at predict."""
         with about("evaluate"):
-            given = self.samples(X, y)
+            given = self.samples(X, y, sample_weight)
             check_values(self, self.recipe, given)
         return self.measure(given, batch_size)
 
@@ -403,6 +474,15 @@ class Network:
 
         with about(str(path)):
             self.set_values(read(path).values)
+
+    @staticmethod
+    def from_darknet(cfg: Any, weights: str | Path | None = None, **options: Any) -> "Network":
+        """The network in a Darknet cfg file, with the numbers of a weights file: see `darknet.from_darknet`."""
+        return _upstairs("darknet").from_darknet(cfg, weights, **options)
+
+    def to_darknet(self, cfg: str | Path | None = None, weights: str | Path | None = None, **options: Any) -> None:
+        """Write a network that came from Darknet's files as such: see `darknet.to_darknet`."""
+        _upstairs("darknet").to_darknet(self, cfg, weights, **options)
 
     def astype(self, dtype: str) -> "Network":
         """The same network with parameters of another dtype."""

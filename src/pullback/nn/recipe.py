@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Recipe(Configuration):
     """Optimizer, one loss and any number of metrics per output, and what else goes into the cost.
 
-    cost = sum over outputs of weight * mean over the batch of the loss + l1 sum |w| + l2 sum w^2, the last two over the
-    parameters that decay (weights, not biases).
+    cost = sum over outputs of weight * mean over the batch of (sample weight * loss) + l1 sum |w| + l2 sum w^2,
+    the last two over the parameters that decay (weights, not biases).
     """
 
     optimizer: Optimizer
@@ -94,13 +94,16 @@ def _per_output(value: Any, outputs: Sequence[str], what: str, repeat: bool = Fa
 def cost_and_sums(
     network: "Network", recipe: Recipe, inputs: Sequence[Variable], targets: Sequence[Variable], context: Context
 ) -> tuple[Variable, list[Variable]]:
-    """The cost that is differentiated and shown, and the sums of all metrics."""
+    """The cost that is differentiated and shown, and the sums of all metrics. Behind the targets, one per output, there
+    may stand a vector of sample weights per output."""
     context.scoring = True
     results = network(*inputs, context=context)
     outputs = results if isinstance(results, list) else [results]
+    sample_weights = targets[len(outputs) :] or [None] * len(outputs)
     cost: Variable | None = None
-    for loss, weight, output, target in zip(recipe.losses, recipe.weights, outputs, targets):
-        term = ops.mean(loss(output, target))
+    for loss, weight, output, target, own in zip(recipe.losses, recipe.weights, outputs, targets, sample_weights):
+        losses = loss(output, target)
+        term = ops.mean(losses if own is None else own * losses)
         term = term if weight == 1 else weight * term
         cost = term if cost is None else cost + term
     for strength, norm in ((recipe.l1, ops.abs), (recipe.l2, ops.square)):
@@ -123,11 +126,12 @@ def decaying(network: "Network") -> list[SharedVariable]:
 
 
 def symbols(network: "Network", target_types: Sequence[TensorType]) -> tuple[list[Variable], list[Variable]]:
-    """Symbolic inputs and targets."""
-    return [input_variable(node) for node in network.inputs], [
-        Variable(kind, name=f"target of {node.name}" if len(target_types) > 1 else "y")
-        for node, kind in zip(network.outputs, target_types)
-    ]
+    """Symbolic inputs, and targets with sample weights, if any, behind them."""
+    several = len(network.outputs) > 1
+    names = [f"target of {node.name}" if several else "y" for node in network.outputs]
+    names += [f"sample weight of {node.name}" if several else "sample weight" for node in network.outputs]
+    inputs = [input_variable(node) for node in network.inputs]
+    return inputs, [Variable(kind, name=name) for kind, name in zip(target_types, names)]
 
 
 def input_variable(node: Node) -> Variable:
@@ -140,14 +144,21 @@ def training_function(network: "Network", recipe: Recipe, target_types: Sequence
     inputs, targets = symbols(network, target_types)
     context = network.context(training=True)
     cost, sums = cost_and_sums(network, recipe, inputs, targets, context)
+    updates = step_updates(network, recipe, grad(cost, network.trainable))
+    return function(
+        [*inputs, *targets], [cost, *sums], updates=updates | context.updates, name="train", on_unused_input="ignore"
+    )
+
+
+def step_updates(network: "Network", recipe: Recipe, gradients: Sequence[Variable]) -> dict[SharedVariable, Variable]:
+    """What the optimizer makes of the gradients with respect to the trainable parameters."""
     parameters = network.trainable
-    gradients = grad(cost, parameters)
     if recipe.clip_norm is not None:
         gradients = ops.clip_by_global_norm(gradients, recipe.clip_norm)
     optimizer = recipe.optimizer
     if network.rate is not None:
         optimizer = replace(optimizer, learning_rate=network.rate)
-    updates = optimizer.updates(
+    return optimizer.updates(
         gradients,
         parameters,
         undecayed=set(parameters) - set(decaying(network)),
@@ -158,8 +169,26 @@ def training_function(network: "Network", recipe: Recipe, target_types: Sequence
         },
         state=network.optimizer_state,
     )
+
+
+def gradient_function(
+    network: "Network", recipe: Recipe, target_types: Sequence[TensorType], wrt: str, training: bool
+) -> Function:
+    """The cost, and its gradient with respect to the trainable parameters or the inputs."""
+    inputs, targets = symbols(network, target_types)
+    context = network.context(training)
+    cost, _ = cost_and_sums(network, recipe, inputs, targets, context)
+    gradients = grad(cost, network.trainable if wrt == "parameters" else inputs)
     return function(
-        [*inputs, *targets], [cost, *sums], updates=updates | context.updates, name="train", on_unused_input="ignore"
+        [*inputs, *targets], [cost, *gradients], updates=context.updates, name="gradient", on_unused_input="ignore"
+    )
+
+
+def update_function(network: "Network", recipe: Recipe) -> Function:
+    """One step of the optimizer along gradients that are given."""
+    gradients = [Variable(v.type, name=f"gradient of {v.name}") for v in network.trainable]
+    return function(
+        gradients, [], updates=step_updates(network, recipe, gradients), name="update", on_unused_input="ignore"
     )
 
 

@@ -53,10 +53,7 @@ def _operations(node: "Node") -> int:
 
 def _kind(node: "Node") -> str:
     layer = node.layer
-    activation = getattr(layer, "activation", "linear")
-    extra = [] if activation == "linear" else [activation]
-    extra += ["batch-normalised"] if getattr(layer, "batch_normalize", False) else []
-    extra += ["frozen"] if layer.frozen and node.parameters else []
+    extra = [*layer.remarks(), *(["frozen"] if layer.frozen and node.parameters else [])]
     name = f" {layer.name!r}" if layer.name else ""
     return f"{type(layer).__name__}{name}" + (f" ({', '.join(extra)})" if extra else "")
 

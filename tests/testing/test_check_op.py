@@ -1,11 +1,26 @@
 """What `check_op` looks at, beyond the mutations, and what it reports."""
 
+import sys
+
 import numpy as np
 import pytest
 
 import pullback as pb
 from pullback.graph import Apply, Op, as_variable, grad_not_implemented, grad_undefined
-from pullback.testing import CheckError, Entry, Point, check_op, examine, index, integer, mask, positive, real, variants
+from pullback.testing import (
+    CheckError,
+    Entry,
+    Point,
+    backends,
+    check_op,
+    examine,
+    index,
+    integer,
+    mask,
+    positive,
+    real,
+    variants,
+)
 from pullback.testing.audit import difference, poisoned_buffers, relaid
 
 
@@ -213,3 +228,97 @@ def test_outputs_that_feed_each_other_are_pulled_back_together() -> None:
 
 
 SCALE = 1.5
+
+
+# --- the backends' check can fail -------------------------------------------------------------------------------------
+def tampered(monkeypatch: pytest.MonkeyPatch, change) -> None:
+    """Native functions whose results are changed: `change(call number, results)`."""
+    genuine = backends.function
+
+    def function(*args, **options):
+        f = genuine(*args, **options)
+        if options["backend"] == "reference":
+            return f
+        count = 0
+
+        def call(*arrays):
+            nonlocal count
+            count += 1
+            return change(count, f(*arrays))
+
+        return call
+
+    monkeypatch.setattr(backends, "function", function)
+
+
+KEPT = np.zeros((3, 4), "float32")
+
+
+def reused(count: int, results: list[np.ndarray]) -> list[np.ndarray]:
+    """One buffer for the first output of all calls."""
+    KEPT[...] = results[0]
+    return [KEPT, *results[1:]]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (lambda count, results: [results[0] * np.float32(1.001), *results[1:]], "native"),
+        (lambda count, results: [results[0].astype("float64"), *results[1:]], "native"),
+        (lambda count, results: [np.full_like(results[0], np.nan), *results[1:]], "native"),
+        (lambda count, results: [results[0] * np.float32(1 + 1e-6 * (count > 2)), *results[1:]], "stale buffer"),
+        (reused, "stale buffer"),
+    ],
+)
+def test_a_backend_that_computes_something_else_is_caught(monkeypatch: pytest.MonkeyPatch, change, kind: str) -> None:
+    tampered(monkeypatch, change)
+    mistake = examine(Entry("exp", pb.exp, (real("3 4"),), strong_zero=True)).mistakes[0]
+    assert mistake.kind == kind
+
+
+def test_a_backend_that_treats_nan_its_own_way_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    tampered(monkeypatch, lambda count, results: [np.nan_to_num(results[0]), *results[1:]])
+    report = examine(Entry("exp", pb.exp, (real("3 4"),), strong_zero=True))
+    assert "at NaN" in report.mistakes[0].message
+
+
+def test_an_elementwise_op_that_never_sums_is_caught_when_shapes_broadcast() -> None:
+    class Plus(Op):
+        def make_node(self, x, y):
+            x, y = as_variable(x), as_variable(y)
+            return Apply(self, [x, y], [pb.add(x, y).type])
+
+        def perform(self, x, y):
+            return x + y
+
+        def grad(self, inputs, output_grads):
+            return [output_grads[0], output_grads[0]]
+
+    inputs = real("a b"), real("a b")
+    assert check_op(Entry("plus", Plus(), inputs)).right
+    with pytest.raises(CheckError, match="broadcast|1-d|shape"):
+        check_op(Entry("plus", Plus(), inputs, broadcast=True))
+
+
+def test_a_rule_that_needs_all_cotangents_is_caught() -> None:
+    class Pair(Op):
+        def make_node(self, x):
+            x = as_variable(x)
+            return Apply(self, [x], [x.type, x.type])
+
+        def perform(self, x):
+            return np.sin(x), np.cos(x)
+
+        def L_op(self, inputs, outputs, output_grads):
+            (s, c), (g, h) = outputs, output_grads
+            both = pb.where(pb.equal(h, 0), 0.0, g * c - h * s)
+            return [both]
+
+    with pytest.raises(CheckError, match="input 0, first order"):
+        check_op(Pair(), np.linspace(0.1, 0.9, 4))
+
+
+def test_a_refusal_must_be_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["pullback.testing.check_op"], "grad", lambda cost, x: x)
+    with pytest.raises(CheckError, match="yet grad gives something"):
+        check_op(Answering(grad_undefined), np.ones(3))

@@ -42,11 +42,8 @@ class Backends:
         kept = [a.copy() for a in found]
         self.check(first, found, expected, "")
         self.check(other, self.native(*other), self.reference(*other), "with other sizes, ")
-        for o, (a, b, c) in enumerate(zip(found, kept, self.native(*first))):
-            if not same(a, b):
-                raise Wrong(Mistake("stale buffer", f"output {o} of a native call changed during the next call"))
-            if not same(b, c):
-                raise Wrong(Mistake("stale buffer", f"output {o} of a native call differs when it is called again"))
+        _check_same(found, kept, "changed during the next call")
+        _check_same(self.native(*first), kept, "differs when it is called again")
         self.check(first, self.native(*[relaid(a, "strided") for a in first]), expected, "from strided inputs, ")
 
     def compare_special(self, arguments: Arrays) -> None:
@@ -79,6 +76,12 @@ class Backends:
         (exact,) = evaluate([self.exact_roots[o]], given)
         ours, theirs = (difference(a.astype(exact.dtype), exact) for a in (found, expected))
         return 0.0 if ours <= WORSE * theirs else gap
+
+
+def _check_same(found: Arrays, expected: Arrays, what: str) -> None:
+    for o, (a, b) in enumerate(zip(found, expected)):
+        if not same(a, b):
+            raise Wrong(Mistake("stale buffer", f"output {o} of a native call {what}"))
 
 
 def is_rounding(found: np.ndarray, expected: np.ndarray, arguments: Arrays) -> bool:

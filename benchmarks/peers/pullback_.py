@@ -72,6 +72,22 @@ def train_convnet(spec: w.ConvNet, variant: str) -> Step:
     return trainer(net, SGD, spec.data("NHWC"))
 
 
+def recurrent(spec: w.Recurrent, variant: str) -> Step:
+    values = spec.parameters()
+    if spec.cell == "gru":  # the workload's blocks are r, z, n, ours z, r, n
+        for name in ("input_weights", "recurrent_weights", "bias", "recurrent_bias"):
+            r, z, n = np.split(values[name], 3, -1)
+            values[name] = np.concatenate([z, r, n], -1)
+    p = {name: pb.shared(value, name=name) for name, value in values.items()}
+    x, y = pb.ftensor3("x"), pb.lvector("y")
+    network, biases = (pb.lstm, ["bias"]) if spec.cell == "lstm" else (pb.gru, ["bias", "recurrent_bias"])
+    outputs, *_ = network(x, p["input_weights"], p["recurrent_weights"], *(p[b] for b in biases))
+    cost = pb.softmax_cross_entropy(outputs[-1] @ p["output_weights"] + p["output_bias"], y).mean()
+    train = pb.function([x, y], cost, updates=ADAM.updates(cost, list(p.values())))
+    data = spec.data()
+    return lambda: float(train(*data))
+
+
 def transformer(spec: w.Transformer, variant: str) -> Step:
     x, y = pb.ftensor3("x"), pb.ftensor3("y")
     p = {name: pb.shared(value, name=name) for name, value in spec.parameters().items()}
@@ -82,13 +98,11 @@ def transformer(spec: w.Transformer, variant: str) -> Step:
         return x @ p[name] + p[f"{name}_bias"]
 
     def normalized(x: pb.Variable, name: str) -> pb.Variable:
-        centred = x - x.mean(axis=-1, keepdims=True)
-        variance = pb.square(centred).mean(axis=-1, keepdims=True)
-        return centred / pb.sqrt(variance + spec.epsilon) * p[f"{name}_gain"] + p[f"{name}_bias"]
+        return pb.layer_norm(x, p[f"{name}_gain"], p[f"{name}_bias"], eps=spec.epsilon)
 
     heads = dense(normalized(x, "norm1"), "qkv").reshape((batch, time, 3, spec.heads, depth)).transpose((2, 0, 3, 1, 4))
-    weights = pb.softmax(heads[0] @ pb.swapaxes(heads[1], -1, -2) / depth**0.5, axis=-1)
-    attended = (weights @ heads[2]).transpose((0, 2, 1, 3)).reshape((batch, time, features))
+    attended = pb.scaled_dot_product_attention(heads[0], heads[1], heads[2])
+    attended = attended.transpose((0, 2, 1, 3)).reshape((batch, time, features))
     z = x + dense(attended, "projection")
     z = z + dense(pb.gelu(dense(normalized(z, "norm2"), "expand")), "contract")
     cost = pb.square(z - y).mean()

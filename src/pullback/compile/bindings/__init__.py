@@ -1,4 +1,4 @@
 """Which kernels serve which op: one module per family; importing them fills the table."""
 
 from .. import elementwise
-from . import control, conv, linear, norm, pool, recurrent, reduce, shape, softmax
+from . import attention, control, conv, linear, norm, pool, recurrent, reduce, shape, softmax

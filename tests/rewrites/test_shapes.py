@@ -51,6 +51,7 @@ OPS = {
     "reshape with ones": (lambda x: pb.reshape(x, (x.shape[0], 1, -1)), lambda a: (a[0], 1, a[1])),
     "broadcast_to": (lambda x: pb.broadcast_to(1.0, x.shape), lambda a: a),
     "a column": (lambda x: x[:, 0], lambda a: a[:1]),
+    "slices of known lengths": (lambda x: pb.broadcast_to(x.sum(), (7, 2))[2:-1, ::-1], lambda a: (4, 2)),
     "new axes": (lambda x: x[:, None], lambda a: (a[0], 1, a[1])),
     "rows by index": (lambda x: x[pb.argmax(x, axis=1)], lambda a: a),
     "joined": (lambda x: pb.concatenate([x, x], axis=1)[:, :1], lambda a: (a[0], None)),
@@ -66,6 +67,11 @@ def test_ops_pass_symbols_on(name, facts):
     found = facts.dims(build(x))
     assert len(found) == len(expected(facts.dims(x)))
     assert all(m in (None, n) for n, m in zip(found, expected(facts.dims(x))))
+
+
+def test_equal_slices_of_equal_lengths_are_equal(facts):
+    x = pb.dmatrix("x")
+    assert facts.same(x[1:], pb.exp(x)[1:], pb.sin(x[1:])) and not facts.same(x[1:], x[:-1])
 
 
 def test_what_is_proved_holds_for_every_shape_that_runs(rng):

@@ -228,7 +228,7 @@ class Inspection:
         """The way from the target to input i of a node, and on from there to the cost."""
         before = self.steps(self.ways([self.x], self.is_cut), node.inputs[i])
         refused = Step(node, i, self.words(node, i), True)
-        after = self.ways(node.outputs, self.is_cut)
+        after = self.ways([self.walk.stands_for.get(v, v) for v in node.outputs], self.is_cut)
         ends = [v for v in self.walk.seeds if v in after]
         rest = self.steps(after, min(ends, key=lambda v: after[v][:2])) if ends else []
         return [*before, refused, *rest]

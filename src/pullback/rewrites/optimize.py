@@ -6,6 +6,7 @@ from functools import lru_cache
 from ..config import config
 from ..graph import ClosedGraph, Variable
 from ..graph.function_graph import FunctionGraph
+from . import parts  # noqa: F401  (its rules are ordinary ones)
 from .canonical import ordinary
 from .driver import Facts, RuleSet, rewrite
 from .fold import folding

@@ -7,7 +7,7 @@ from ..graph import Apply, Constant, TensorType, Variable
 from ..ops.elementwise import BroadcastLike, Elementwise
 from ..ops.indexing import Part
 from ..ops.linear import MatMul
-from ..ops.pattern import ARRAY, Cut, Slot
+from ..ops.pattern import ARRAY, Cut, Slot, cut_length
 from ..ops.reduce import Reduction
 from ..ops.shape import BroadcastTo, Concatenate, Length, Reshape, Shape, Squeeze
 
@@ -57,6 +57,7 @@ class ShapeFacts:
         self._dims: dict[Variable, Dims] = {}
         self._values: dict[Variable, Dim] = {}
         self._broadcasts: dict[frozenset[Symbol], Symbol] = {}
+        self._cuts: dict[tuple[Symbol, Cut], Symbol] = {}
         self._representatives: dict[Variable, Variable] = {}
         self._leaves: dict[tuple[Dims, str], Variable] = {}
         self._leaf_axes: dict[Symbol, tuple[Variable, int]] = {}
@@ -183,6 +184,13 @@ class ShapeFacts:
         elif isinstance(m, Symbol) and n is not m:
             m.parent = n
 
+    def cut(self, n: Dim, cut: Cut) -> Dim | None:
+        """The length of a slice: the same for equal slices of equal lengths."""
+        if cut == Cut() or any(isinstance(p, Slot) for p in cut):
+            return n if cut == Cut() else None
+        n = self._root(n)
+        return cut_length(slice(*cut), n) if isinstance(n, int) else self._cuts.setdefault((n, cut), Symbol())
+
     def _meet(self, lengths: Iterable[Dim]) -> Dim:
         """What lengths broadcast to along one axis."""
         distinct = [n for n in dict.fromkeys(map(self._root, lengths)) if n != 1]
@@ -256,7 +264,7 @@ def _concatenate(facts: ShapeFacts, node: Apply) -> Dims:
 
 
 def _part(facts: ShapeFacts, node: Apply) -> Dims | None:
-    """Whole axes keep their length, new ones have 1; a single array of indices brings its shape where it stands."""
+    """Slices by what they are cut from, new axes have length 1; a single array of indices brings its shape."""
     pattern = node.op.pattern
     picks = [e for e in pattern.entries if isinstance(e, (int, Slot))]
     if picks != [ARRAY] and not pattern.is_basic:
@@ -269,7 +277,7 @@ def _part(facts: ShapeFacts, node: Apply) -> Dims | None:
         elif e == ARRAY:
             found += facts.dims(filler)
         elif isinstance(e, Cut):
-            found.append(lengths[axis] if e == Cut() else None)
+            found.append(facts.cut(lengths[axis], e))
     return tuple(found) if len(found) == node.outputs[0].ndim else None
 
 

@@ -29,11 +29,11 @@ class Profile:
     steps: tuple[StepTime, ...]
 
     def __str__(self) -> str:
-        total = sum(s.microseconds for s in self.steps) or 1.0
+        total = float(np.nansum([s.microseconds for s in self.steps])) or 1.0
         groups: dict[tuple[str, str], list[float]] = {}
         for s in self.steps:
             groups.setdefault((s.kernel, s.op), []).append(s.microseconds)
-        rows = sorted(groups.items(), key=lambda item: -sum(item[1]))
+        rows = sorted(groups.items(), key=lambda item: -np.nan_to_num(sum(item[1]), nan=np.inf))
         lines = [f"{'us':>10} {'share':>6} {'steps':>5}  kernel (op)"]
         for (kernel, op), times in rows:
             lines.append(f"{sum(times):10.1f} {sum(times) / total:6.1%} {len(times):5}  {kernel} ({op})")

@@ -60,12 +60,19 @@ def bind_elementwise(node: Apply, b: Binding) -> None:
 
 
 def launch_copy(b: Binding, source: Buffer, target: Buffer) -> None:
-    """Copy a strided window into a contiguous buffer of the same shape."""
-    if source.dtype not in STORED:
+    """Copy a strided window into another of the same shape."""
+    launch_formula(b, "x", [source], target)
+
+
+def launch_formula(b: Binding, formula: str, inputs: Sequence[Buffer], target: Buffer) -> None:
+    """target = `formula` of x, y, z, which broadcast to its shape; any of them may be the target itself."""
+    if not all(buffer.dtype in STORED for buffer in (*inputs, target)):
         raise Declined
-    loop = merge_axes(source.shape, [source.strides, target.strides])
-    kernel = _compile(_source(loop, [STORED[source.dtype]] * 2, 1, ["v1 = v0"], ["v1"]))
-    _launch(b, kernel, loop, [source, target], 1, [])
+    loop = merge_axes(target.shape, [*(_spread(x, target.shape) for x in inputs), target.strides])
+    scalars = [STORED[buffer.dtype] for buffer in (*inputs, target)]
+    result = substitute(formula, {letter: f"v{k}" for k, letter in zip(range(len(inputs)), LETTERS)})
+    kernel = _compile(_source(loop, scalars, len(inputs), [], [result]))
+    _launch(b, kernel, loop, [*inputs, target], 1, [])
 
 
 def _launch(b: Binding, kernel, loop: Loop, operands: Sequence[Buffer], work: int, pairs) -> None:

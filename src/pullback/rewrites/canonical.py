@@ -1,7 +1,7 @@
 """Canonical forms: rewrites that keep value, NaN set, shape and dtype, and leave fewer steps.
 
-The sign of a zero is no part of the value (0 and -0 are equal); whether something is NaN is. So x - x stays, and x * 0
-is 0 only where x can be neither infinite nor NaN.
+Whether something is NaN is part of the value: x - x stays, and x * 0 is 0 only where x can be neither infinite nor NaN.
+The sign of a zero is not (0 and -0 are equal): x + 0 is x.
 """
 
 import numpy as np
@@ -69,12 +69,10 @@ def simpler_sum(node: Apply, facts: Facts) -> Variable | None:
 
 @ordinary.on("subtract")
 def simpler_difference(node: Apply, facts: Facts) -> Variable | None:
-    """x - 0 = x; 0 - x = -x; x - (-y) = x + y."""
+    """x - 0 = x; x - (-y) = x + y."""
     x, y = node.inputs
     if facts.is_fill(y, 0):
         return in_place_of(node, x, facts)
-    if facts.is_fill(x, 0) and facts.same(y, node.outputs[0]):
-        return negative(cast(y, node.outputs[0].dtype))
     opposite = row_of(y, "negative")
     return add(x, opposite[0]) if opposite is not None and opposite[0].type.is_float else None
 
@@ -113,11 +111,9 @@ def is_finite(v: Variable) -> bool:
 
 @ordinary.on("negative")
 def simpler_negative(node: Apply, facts: Facts) -> Variable | None:
-    """-(-x) = x; -(x - y) = y - x."""
-    if (inner := row_of(node.inputs[0], "negative")) is not None:
-        return inner[0]
-    pair = row_of(node.inputs[0], "subtract")
-    return subtract(pair[1], pair[0]) if pair is not None and node.outputs[0].type.is_float else None
+    """-(-x) = x."""
+    inner = row_of(node.inputs[0], "negative")
+    return None if inner is None else inner[0]
 
 
 @ordinary.on("square", "abs")

@@ -12,7 +12,7 @@ from ...kernels import conv as kernels
 from ...kernels import gemm
 from ..binding import Binding
 from ..buffers import Buffer, constant_buffer
-from .conv_geometry import Axis, Geometry, transposed, turned
+from .conv_geometry import Axis, Geometry, adjoint_filters
 from .linear import TYPES
 
 BLOCK_BYTES = 1 << 18  # of images and gradients that all taps of the filters' gradient read while they are in cache
@@ -74,14 +74,6 @@ def adjoint(a: Axis) -> tuple[list[Walk], tuple[int, int]]:
     after = max(0, *(k.start + k.count + (k.taps - 1) * dilation - a.count for k in walks))
     walks = [Walk(k.count, k.taps, k.start + before, 1, dilation, k.tap, skip, k.place, k.step) for k in walks]
     return walks, (before, after)
-
-
-def adjoint_filters(g: Geometry, w: Buffer) -> Buffer:
-    """A view of the filters turned round in space, with the output channels of each group as the inputs."""
-    per_group = w.window(
-        (*w.shape[:3], g.into, g.groups, g.out), (*w.strides[:4], g.out * w.strides[4], w.strides[4]), 0
-    )
-    return turned(transposed(per_group, (0, 1, 2, 5, 4, 3)), 3)
 
 
 def convolve(b: Binding, x: Buffer, w: Buffer, y: Buffer, walks: Sequence[Walk]) -> None:

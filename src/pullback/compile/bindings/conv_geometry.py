@@ -27,6 +27,10 @@ class Axis:
         reach = (self.count - 1) * self.stride + (self.size - 1) * self.dilation + 1
         return max(0, reach - self.before - self.length)
 
+    def adjoint(self) -> "Axis":
+        """With stride 1: how the output's gradient is read, by turned filters, to give the images'."""
+        return Axis(self.count, self.size, self.length, 1, self.dilation, (self.size - 1) * self.dilation - self.before)
+
 
 @dataclass(frozen=True)
 class Geometry:
@@ -51,6 +55,10 @@ class Geometry:
         rows = zip(lengths, sizes, windows.counts(lengths, f.name), f.stride, f.dilation, before)
         axes = [Axis(1, 1, 1, 1, 1, 0)] * (3 - len(lengths)) + [Axis(*row) for row in rows]
         return cls(batch, into, out // f.groups, f.groups, tuple(axes))
+
+    def adjoint(self) -> "Geometry":
+        """With stride 1: the convolution of the output's gradient that gives the images'."""
+        return Geometry(self.images, self.out, self.into, self.groups, tuple(a.adjoint() for a in self.axes))
 
     @property
     def is_product(self) -> bool:
@@ -130,3 +138,11 @@ def turned(x: Buffer, axes: int) -> Buffer:
     """The same elements with the first `axes` axes running backwards."""
     last = sum((n - 1) * s for n, s in zip(x.shape[:axes], x.strides))
     return x.window(x.shape, [*(-s for s in x.strides[:axes]), *x.strides[axes:]], last)
+
+
+def adjoint_filters(g: Geometry, w: Buffer) -> Buffer:
+    """A view of the filters turned round in space, with the output channels of each group as the inputs."""
+    per_group = w.window(
+        (*w.shape[:3], g.into, g.groups, g.out), (*w.strides[:4], g.out * w.strides[4], w.strides[4]), 0
+    )
+    return turned(transposed(per_group, (0, 1, 2, 5, 4, 3)), 3)

@@ -1,0 +1,190 @@
+"""Winograd's minimal filtering: which convolutions take it, and its launches."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from ... import codegen
+from ...config import config
+from ...kernels import gemm
+from ...kernels import winograd as kernels
+from ..binding import Binding
+from ..buffers import Buffer
+from .conv_geometry import Axis, Geometry, adjoint_filters
+from .linear import TYPES
+
+LEAST_CHANNELS = 16  # with fewer the transforms cost more than they save
+CACHE_BYTES = 3 << 18  # of transformed tiles that a thread works on at a time
+LEAST_TILES = 64  # of a block, even beyond that: fewer would wait for the filters
+FEW_TILES = 400  # fewer of them with large filters go through the phases together
+GROUP_BYTES = 1 << 23  # of transformed tiles from which the filters' gradient is summed at a time
+
+
+def fits(g: Geometry) -> bool:
+    """Whether the method applies and pays."""
+    deep, *plane = g.axes
+    if g.groups > 1 or deep != Axis(deep.length, 1, deep.length, 1, 1, 0):
+        return False
+    if any(a.size != 3 or a.stride != 1 or a.dilation != 1 for a in plane) or min(g.into, g.out) < LEAST_CHANNELS:
+        return False
+    pixels = plane[0].count * plane[1].count
+    down, across = (-(-a.count // 2) for a in plane)
+    return 16 * down * across * 5 < 9 * pixels * 4  # at most 4/5 of the direct sum's products, borders included
+
+
+def edge() -> int:
+    """Outputs of a tile each way."""
+    return 4 if config.conv == "fast" else 2
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How the outputs of a convolution are cut into tiles, and what the kernels need to know of it."""
+
+    edge: int
+    images: int
+    into: int
+    out: int
+    x_size: tuple[int, int]
+    y_size: tuple[int, int]
+    before: tuple[int, int]
+    dtype: str
+
+    @classmethod
+    def of(cls, g: Geometry, dtype: str) -> "Tiling":
+        deep, high, wide = g.axes
+        lengths, counts, before = (high.length, wide.length), (high.count, wide.count), (high.before, wide.before)
+        return cls(edge(), g.images * deep.length, g.into, g.out, lengths, counts, before, dtype)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Tiles down and across an image."""
+        return tuple(-(-n // self.edge) for n in self.y_size)  # type: ignore[return-value]
+
+    @property
+    def count(self) -> int:
+        """Tiles of all images."""
+        return self.images * prod(self.grid)
+
+    @property
+    def planes(self) -> int:
+        return (self.edge + 2) ** 2
+
+    @property
+    def columns(self) -> int:
+        """Output channels, rounded up to full vectors."""
+        return whole(self.out)
+
+    @property
+    def patch(self) -> int:
+        """Elements of a tile's pixels laid out by themselves."""
+        return self.planes * whole(max(self.into, self.out))
+
+    @property
+    def units(self) -> int:
+        """Planes times panels."""
+        return self.planes * -(-self.columns // gemm.panel_width(self.dtype))
+
+    def kernel(self, kernel: Any, **constants: int) -> Any:
+        return kernel.specialise(T=TYPES[self.dtype], EDGE=self.edge, **constants)
+
+    def product(self, rows: int, least: int | None = None) -> dict[str, int]:
+        """The constants of a product with `columns` columns and `rows` rows, or `least` of them at times."""
+        vectors = gemm.tile_vectors(self.dtype)
+        tiles, _, high = gemm.tile_heights(rows)
+        low = min((least or rows) // tiles, rows // tiles)
+        return {"LOW": low, "HIGH": high, "NV": vectors, "TAIL": self.columns // codegen.VL % vectors}
+
+
+def whole(channels: int) -> int:
+    """Rounded up to full vectors."""
+    return -(-channels // codegen.VL) * codegen.VL
+
+
+def forward(b: Binding, g: Geometry, x: Buffer, w: Buffer, y: Buffer) -> None:
+    """y = the convolution of x with w."""
+    t = Tiling.of(g, x.dtype)
+    u = b.scratch((t.planes, t.into, t.columns), w.dtype)
+    b.launch(
+        t.kernel(kernels.filters_in, NV=gemm.tile_vectors(x.dtype)), w, u, t.into, t.out, t.columns,
+        n=t.into, chunks=b.chunks(t.into, 4 * u.size), reads=[w],
+    )  # fmt: skip
+    per_tile = t.planes * (t.into + t.columns) * x.itemsize
+    if u.nbytes > CACHE_BYTES and t.count < FEW_TILES:
+        by_phases(b, t, x, w, u, y)
+    else:
+        blocks = -(-t.count * per_tile // max(CACHE_BYTES, LEAST_TILES * per_tile))
+        by_blocks(b, t, x, w, u, y, max(1, min(-(-blocks // 4) * 4, t.count // gemm.TALLEST)))
+
+
+def by_blocks(b: Binding, t: Tiling, x: Buffer, w: Buffer, u: Buffer, y: Buffer, blocks: int) -> None:
+    """Blocks of tiles go the whole way while they are in cache."""
+    tiles = -(-t.count // blocks)
+    size = t.patch + t.planes * (tiles * (t.into + t.columns) + 2 * kernels.APART)
+    scratch = b.scratch((b.threads, size), x.dtype)
+    b.launch(
+        t.kernel(kernels.convolve_tiles, **t.product(tiles, t.count // blocks)), x, w, u, y, scratch,
+        *t.x_size, t.into, *t.y_size, t.out, t.columns, *t.grid, *t.before, t.count, blocks, t.patch, size,
+        n=blocks, chunks=b.chunks(blocks, t.count * t.planes * t.into * t.columns),
+    )  # fmt: skip
+
+
+def by_phases(b: Binding, t: Tiling, x: Buffer, w: Buffer, u: Buffer, y: Buffer) -> None:
+    """All tiles are transformed, all planes multiplied, all tiles transformed back: filters are read once."""
+    v_plane, m_plane = (t.count * n + kernels.APART for n in (t.into, t.columns))
+    v, m = b.scratch((t.planes, v_plane), x.dtype), b.scratch((t.planes, m_plane), x.dtype)
+    patch = b.scratch((b.threads, t.patch), x.dtype)
+    b.launch(
+        t.kernel(kernels.tiles_in, GRADIENT=0), x, v, patch, *t.x_size, t.into, *t.grid, *t.before, 0, v_plane, t.into,
+        t.patch, n=t.count, chunks=b.chunks(t.count, 4 * v.size),
+    )  # fmt: skip
+    b.launch(
+        kernels.multiply.specialise(T=TYPES[x.dtype], **t.product(t.count)), v, u, m, t.count, t.columns, t.into,
+        v_plane, t.into, 1, t.into * t.columns, t.into, 0, m_plane, 0,
+        n=t.units, chunks=b.chunks(t.units, t.count * t.into * t.columns * t.planes),
+    )  # fmt: skip
+    b.launch(
+        t.kernel(kernels.tiles_out), m, y, patch, x, w, *t.y_size, t.out, *t.grid, 0, m_plane, t.columns, t.patch,
+        *t.x_size, t.into, *t.before, n=t.count, chunks=b.chunks(t.count, 4 * m.size),
+    )  # fmt: skip
+
+
+def backward(b: Binding, g: Geometry, grad: Buffer, w: Buffer, dx: Buffer) -> None:
+    """dx = the output's gradient pulled back to the images: its convolution with the turned filters."""
+    turned = b.contiguous(adjoint_filters(g, w)).reshaped((*w.shape[:3], g.out, g.into))
+    forward(b, g.adjoint(), grad, turned, dx)
+
+
+def filter_gradient(b: Binding, g: Geometry, x: Buffer, grad: Buffer, dw: Buffer) -> None:
+    """dw = the output's gradient pulled back to the filters, summed over groups of images whose tiles fit the cache."""
+    t = Tiling.of(g, x.dtype)
+    u = b.scratch((t.planes, t.into, t.columns), x.dtype)
+    per_image = prod(t.grid)
+    together = max(1, GROUP_BYTES // (t.planes * per_image * (t.into + t.columns) * x.itemsize))
+    groups = -(-t.images // together)
+    tiles = -(-t.images // groups) * per_image
+    v_plane, m_plane = (tiles * n + kernels.APART for n in (t.into, t.columns))
+    v, m = b.scratch((t.planes, v_plane), x.dtype), b.scratch((t.planes, m_plane), x.dtype)
+    patch = b.scratch((b.threads, t.patch), x.dtype)
+    for i in range(groups):
+        first, last = (k * t.images // groups for k in (i, i + 1))
+        count = (last - first) * per_image
+        images = x.window((1,), (1,), first * prod(t.x_size) * t.into)
+        grads = grad.window((1,), (1,), first * prod(t.y_size) * t.out)
+        b.launch(
+            t.kernel(kernels.tiles_in, GRADIENT=0), images, v, patch, *t.x_size, t.into, *t.grid, *t.before, 0,
+            v_plane, t.into, t.patch, n=count, chunks=b.chunks(count, 4 * v.size),
+        )  # fmt: skip
+        b.launch(
+            t.kernel(kernels.tiles_in, GRADIENT=1), grads, m, patch, *t.y_size, t.out, *t.grid, 0, 0, 0,
+            m_plane, t.columns, t.patch, n=count, chunks=b.chunks(count, 4 * m.size),
+        )  # fmt: skip
+        b.launch(
+            kernels.multiply.specialise(T=TYPES[x.dtype], **t.product(t.into)), v, m, u, t.into, t.columns, count,
+            v_plane, 1, t.into, m_plane, 1, t.columns, t.into * t.columns, i,
+            n=t.units, chunks=b.chunks(t.units, count * t.into * t.columns * t.planes),
+        )  # fmt: skip
+    b.launch(
+        t.kernel(kernels.filters_out), u, dw, x, grad, t.images, *t.x_size, t.into, *t.y_size, t.out, t.columns,
+        *t.before, n=t.into, chunks=b.chunks(t.into, 4 * u.size),
+    )  # fmt: skip

@@ -160,6 +160,10 @@ class Binding:
         """
         self._planner.add(KernelCall(self.node, instance, args, n, max(1, min(chunks, n, 32)), tuple(in_place)), reads)
 
+    def is_fixed(self, buffer: Buffer) -> bool:
+        """Whether its contents only change when a shared variable is given another value from outside the plan."""
+        return self._planner.is_fixed(buffer)
+
     def guard(self, flag: Buffer) -> None:
         """Go on only if `flag` (one int64, written by a launch before) is zero; else the op's `perform` raises."""
         inputs = [buffer if value is None else value for buffer, value in zip(self.inputs, self.values)]

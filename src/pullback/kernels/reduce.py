@@ -12,6 +12,7 @@ from ..codegen import (
     helper,
     i64,
     kernel,
+    ld,
     local,
     maximum,
     minimum,
@@ -25,6 +26,7 @@ from ..codegen import (
     vmin,
     vrange,
     vsum,
+    vtrans,
 )
 
 X = TypeParameter("X")
@@ -102,6 +104,24 @@ def reduce_rows(x: ptr(X), out: ptr(T), length: i64, blocks: i64, OP: i64, lo: i
             pairs = joined(OP, joined(OP, acc[0], acc[1]), joined(OP, acc[2], acc[3]))
             result = joined(OP, result, across(OP, joined(OP, pairs, last), neutral))
         out[u] = result
+
+
+@kernel
+def reduce_short_rows(x: ptr(X), out: ptr(T), rows: i64, length: i64, OP: i64, lo: i64, hi: i64):
+    """out[r]: row r of x[rows, length] reduced, for lengths up to VL; lo, hi: blocks of VL rows.
+
+    A block is turned in registers, so that nothing is joined across lanes.
+    """
+    block = regs(VL, T)
+    for u in range(lo, hi):
+        for i in unroll(VL):
+            block[i] = T(ld(x + min(u * VL + i, rows - 1) * length, length))
+        vtrans(block)
+        result = entered(OP, block[0], T(0))
+        for j in unroll(1, VL):
+            if j < length:
+                result = joined(OP, result, entered(OP, block[j], T(0)))
+        st(out + u * VL, result, rows - u * VL)
 
 
 @kernel

@@ -110,7 +110,10 @@ def _reduce_one(b: Binding, x: Buffer, outer: int, length: int, inner: int, out:
     blocks = -(-length // (ELEMENTS_PER_BLOCK if rows else ROWS_PER_BLOCK))
     target = out if blocks == 1 else b.scratch((outer, blocks, inner), out.dtype)
     work = outer * length * inner
-    if rows:
+    if rows and length <= codegen.VL and outer >= codegen.VL and wide.is_float:
+        kernel = kernels.reduce_short_rows.specialise(X=source, T=wide, OP=kind)
+        units, sizes = -(-outer // codegen.VL), (outer, length)
+    elif rows:
         kernel = kernels.reduce_rows.specialise(X=source, T=wide, OP=kind)
         units, sizes = outer * blocks, (length, blocks)
     else:

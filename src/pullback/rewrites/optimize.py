@@ -12,6 +12,7 @@ from .driver import Facts, RuleSet, rewrite
 from .fold import folding
 from .fuse import fuse
 from .inner import rewrite_inside
+from .loops import push_out_of_loops
 from .stabilise import stabilising
 
 RULES: dict[str, list[RuleSet]] = {"all": [ordinary, folding, stabilising], "stabilising": [stabilising]}
@@ -39,6 +40,8 @@ def optimize(
 def _rewrite(graph: FunctionGraph, facts: Facts, which: str) -> None:
     rewrite(graph, RULES[which], facts)
     rewrite_inside(graph, lambda held: _rewritten(held, which))
+    if which == "all" and push_out_of_loops(graph):
+        rewrite(graph, RULES[which], facts)
 
 
 @lru_cache(maxsize=1024)

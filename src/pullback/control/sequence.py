@@ -33,8 +33,7 @@ class CheckedLengths(Op):
         return Apply(self, [lengths, x], [TensorType("int64", lengths.type.shape)])
 
     def perform(self, lengths, x):
-        if lengths.ndim and x.ndim > 1 and len(lengths) != x.shape[1]:
-            raise ShapeError(f"{self.what}: {len(lengths)} lengths for a batch of {x.shape[1]}")
+        self._fit(lengths.shape, x.shape)
         wrong = lengths[(lengths < 0) | (lengths > len(x))]
         if wrong.size:
             raise IndexRangeError(f"{self.what}: a length of {wrong.flat[0]} is outside [0, {len(x)}]")
@@ -46,7 +45,12 @@ class CheckedLengths(Op):
     def connection_pattern(self, node):
         return [[False], [False]]
 
+    def _fit(self, lengths: tuple[int, ...], x: tuple[int, ...]) -> None:
+        if lengths and lengths[0] != x[1]:
+            raise ShapeError(f"{self.what}: {lengths[0]} lengths for a batch of {x[1]}")
+
     def infer_shape(self, node, shapes, values):
+        self._fit(*shapes)
         return [shapes[0]]
 
 

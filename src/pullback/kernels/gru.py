@@ -1,4 +1,4 @@
-"""The recurrence of a GRU and its gradient, on the register tile of `gemm`; the reset gate is applied after the product.
+"""The recurrence of a GRU and its gradient, on the register tile of `gemm`; the reset gate comes after the product.
 
 As in `lstm`, what depends on x alone is there already, and sums over time are products of their own afterwards. Column
 blocks are z, r, n, each `hidden` wide. A block of units is one panel wide.
@@ -30,8 +30,8 @@ def gru_step(
         source = h_before + row * hidden
         for k in range(2):
             rows_by_panel(
-                source, panels + (k * blocks + u) * hidden * width, gates + (row * wide + k * hidden + at), end - row, n,
-                hidden, hidden, wide, 1, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL,
+                source, panels + (k * blocks + u) * hidden * width, gates + (row * wide + k * hidden + at),
+                end - row, n, hidden, hidden, wide, 1, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL,
             )  # fmt: skip
         rows_by_panel(
             source, panels + (2 * blocks + u) * hidden * width, q + (row * hidden + at), end - row, n,
@@ -79,17 +79,12 @@ def gru_examples(
     state = batch * hidden
     for s in range(steps):
         t = steps - 1 - s if reverse != 0 else s
-        before = t + 1 if reverse != 0 else t - 1
-        if s == 0:
-            gru_step(
-                gates + t * 3 * state, panels, bias, recurrent, lengths, h0, h + t * state, q + t * state,
-                hidden, t, lo, hi, 0, blocks, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL, BOUNDED=BOUNDED,
-            )  # fmt: skip
-        else:
-            gru_step(
-                gates + t * 3 * state, panels, bias, recurrent, lengths, h + before * state, h + t * state, q + t * state,
-                hidden, t, lo, hi, 0, blocks, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL, BOUNDED=BOUNDED,
-            )  # fmt: skip
+        here = t * state
+        before = here + state if reverse != 0 else here - state
+        gru_step(
+            gates + 3 * here, panels, bias, recurrent, lengths, h0 if s == 0 else h + before, h + here, q + here,
+            hidden, t, lo, hi, 0, blocks, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL, BOUNDED=BOUNDED,
+        )  # fmt: skip
 
 
 @kernel
@@ -110,8 +105,8 @@ def gru_units(
 
 @kernel
 def gru_step_back(
-    gates: ptr(T), q: ptr(T), lengths: ptr(i64), h_before: ptr(T), dh: ptr(T), dgates: ptr(T), dq: ptr(T), h_bar: ptr(T),
-    dz: ptr(T), dr: ptr(T), hidden: i64, t: i64, row: i64, end: i64, at: i64, n: i64,
+    gates: ptr(T), q: ptr(T), lengths: ptr(i64), h_before: ptr(T), dh: ptr(T), dgates: ptr(T), dq: ptr(T),
+    h_bar: ptr(T), dz: ptr(T), dr: ptr(T), hidden: i64, t: i64, row: i64, end: i64, at: i64, n: i64,
     BOUNDED: i64, DH: i64, DGATES: i64, DQ: i64,
 ):  # fmt: skip
     """The elementwise part of one step back, of the examples [row, end) and the units [at, at + n).
@@ -189,22 +184,16 @@ def gru_examples_back(
     state = batch * hidden
     for s in range(steps):
         t = s if reverse != 0 else steps - 1 - s
-        before = t + 1 if reverse != 0 else t - 1
-        if s == steps - 1:
-            gru_step_back(
-                gates + t * 3 * state, q + t * state, lengths, h0, dh + t * state * DH, dgates + t * 3 * state * DGATES,
-                dq + t * state * DQ, h_bar, dz + t * 3 * state, dr + t * 3 * state, hidden, t, lo, hi, 0, hidden,
-                BOUNDED=BOUNDED, DH=DH, DGATES=DGATES, DQ=DQ,
-            )  # fmt: skip
-        else:
-            gru_step_back(
-                gates + t * 3 * state, q + t * state, lengths, h + before * state, dh + t * state * DH,
-                dgates + t * 3 * state * DGATES, dq + t * state * DQ, h_bar, dz + t * 3 * state, dr + t * 3 * state,
-                hidden, t, lo, hi, 0, hidden, BOUNDED=BOUNDED, DH=DH, DGATES=DGATES, DQ=DQ,
-            )  # fmt: skip
+        here = t * state
+        before = here + state if reverse != 0 else here - state
+        gru_step_back(
+            gates + 3 * here, q + here, lengths, h0 if s == steps - 1 else h + before,
+            dh + here * DH, dgates + 3 * here * DGATES, dq + here * DQ, h_bar, dz + 3 * here, dr + 3 * here,
+            hidden, t, lo, hi, 0, hidden, BOUNDED=BOUNDED, DH=DH, DGATES=DGATES, DQ=DQ,
+        )  # fmt: skip
         for at in range(0, hidden, width):
             rows_by_panel(
-                dr + (t * 3 * state + lo * wide), panels + at * wide, h_bar + (lo * hidden + at), hi - lo,
+                dr + (3 * here + lo * wide), panels + at * wide, h_bar + (lo * hidden + at), hi - lo,
                 min(width, hidden - at), wide, wide, hidden, 1, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL,
             )  # fmt: skip
 
@@ -217,8 +206,8 @@ def gru_units_back(
     LOW: i64, HIGH: i64, NV: i64, TAIL: i64, BOUNDED: i64, DH: i64, DGATES: i64, DQ: i64, PRODUCT: i64, STEP: i64,
     lo: i64, hi: i64,
 ):  # fmt: skip
-    """Of all examples and the blocks of units [lo, hi): the product with dr of the step that was walked back before this
-    one, `later` (if PRODUCT), then `gru_step_back` (if STEP)."""
+    """Of all examples and the blocks of units [lo, hi): the product with `later`, which is dr of the step that was
+    walked back before this one (if PRODUCT), then `gru_step_back` (if STEP)."""
     width = NV * VL
     wide = 3 * hidden
     for u in range(lo, hi):

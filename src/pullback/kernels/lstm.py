@@ -19,7 +19,7 @@ def lstm_step(
     """One step of the examples [row, end) and the blocks of units [block, last).
 
     gates[b, 4 hidden] holds x W and gets the gates; panels[4, blocks, hidden, NV VL] is U; holes[3, hidden];
-    h_before, c_before, h, c are [b, hidden]. Examples whose length isn't above t keep their state, and their gates are 0.
+    h_before, c_before, h, c are [b, hidden]. Examples whose length isn't above t keep their state; their gates are 0.
     """
     width = NV * VL
     blocks = (hidden + width - 1) // width
@@ -30,8 +30,8 @@ def lstm_step(
         for q in range(4):
             panel = panels + (q * blocks + u) * hidden * width
             rows_by_panel(
-                h_before + row * hidden, panel, gates + (row * wide + q * hidden + at), end - row, n, hidden, hidden, wide,
-                1, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL,
+                h_before + row * hidden, panel, gates + (row * wide + q * hidden + at), end - row, n,
+                hidden, hidden, wide, 1, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL,
             )  # fmt: skip
         b = bias + at
         p = holes + at
@@ -90,20 +90,14 @@ def lstm_examples(
     state = batch * hidden
     for s in range(steps):
         t = steps - 1 - s if reverse != 0 else s
-        g = gates + t * 4 * state
-        h1 = h + t * state
-        c1 = c + t * state
-        before = t + 1 if reverse != 0 else t - 1
-        if s == 0:
-            lstm_step(
-                g, panels, bias, holes, lengths, h0, c0, h1, c1, hidden, clip, t, lo, hi, 0, blocks,
-                LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL, PEEPHOLES=PEEPHOLES, CLIP=CLIP, BOUNDED=BOUNDED,
-            )  # fmt: skip
-        else:
-            lstm_step(
-                g, panels, bias, holes, lengths, h + before * state, c + before * state, h1, c1, hidden, clip, t, lo, hi,
-                0, blocks, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL, PEEPHOLES=PEEPHOLES, CLIP=CLIP, BOUNDED=BOUNDED,
-            )  # fmt: skip
+        here = t * state
+        before = here + state if reverse != 0 else here - state
+        lstm_step(
+            gates + 4 * here, panels, bias, holes, lengths,
+            h0 if s == 0 else h + before, c0 if s == 0 else c + before, h + here, c + here,
+            hidden, clip, t, lo, hi, 0, blocks,
+            LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL, PEEPHOLES=PEEPHOLES, CLIP=CLIP, BOUNDED=BOUNDED,
+        )  # fmt: skip
 
 
 @kernel
@@ -131,9 +125,10 @@ def lstm_step_back(
 ):  # fmt: skip
     """The elementwise part of one step back, of the examples [row, end) and the units [at, at + n).
 
-    h_bar and c_bar [b, hidden] hold what later steps sent back, and get what goes on to earlier ones, but for the product
-    with U^T, which is added to h_bar (BOUNDED) or replaces it. CLIP: clipped cells stop the gradient. DH, DC, DGATES:
-    which of dh, dc [b, hidden] and dgates [b, 4 hidden], the upstream gradients of this step's outputs, aren't zero.
+    h_bar and c_bar [b, hidden] hold what later steps sent back, and get what goes on to earlier ones, but for the
+    product with U^T, which is added to h_bar (BOUNDED) or replaces it. CLIP: clipped cells stop the gradient. DH, DC,
+    DGATES: which of dh, dc [b, hidden] and dgates [b, 4 hidden], the upstream gradients of this step's outputs, aren't
+    zero.
     """
     wide = 4 * hidden
     p = holes + at
@@ -216,27 +211,19 @@ def lstm_examples_back(
     state = batch * hidden
     for s in range(steps):
         t = s if reverse != 0 else steps - 1 - s
-        before = t + 1 if reverse != 0 else t - 1
-        g = gates + t * 4 * state
-        d = dz + t * 4 * state
-        c1 = c + t * state
-        xh = dh + t * state * DH
-        xc = dc + t * state * DC
-        xg = dgates + t * 4 * state * DGATES
-        if s == steps - 1:
-            lstm_step_back(
-                g, holes, lengths, c0, c1, xh, xc, xg, h_bar, c_bar, d, hidden, clip, t, lo, hi, 0, hidden,
-                PEEPHOLES=PEEPHOLES, CLIP=CLIP, BOUNDED=BOUNDED, DH=DH, DC=DC, DGATES=DGATES,
-            )  # fmt: skip
-        else:
-            lstm_step_back(
-                g, holes, lengths, c + before * state, c1, xh, xc, xg, h_bar, c_bar, d, hidden, clip, t, lo, hi, 0, hidden,
-                PEEPHOLES=PEEPHOLES, CLIP=CLIP, BOUNDED=BOUNDED, DH=DH, DC=DC, DGATES=DGATES,
-            )  # fmt: skip
+        here = t * state
+        before = here + state if reverse != 0 else here - state
+        lstm_step_back(
+            gates + 4 * here, holes, lengths, c0 if s == steps - 1 else c + before, c + here,
+            dh + here * DH, dc + here * DC, dgates + 4 * here * DGATES, h_bar, c_bar, dz + 4 * here,
+            hidden, clip, t, lo, hi, 0, hidden,
+            PEEPHOLES=PEEPHOLES, CLIP=CLIP, BOUNDED=BOUNDED, DH=DH, DC=DC, DGATES=DGATES,
+        )  # fmt: skip
         for at in range(0, hidden, width):
             rows_by_panel(
-                d + lo * 4 * hidden, panels + at * 4 * hidden, h_bar + (lo * hidden + at), hi - lo, min(width, hidden - at),
-                4 * hidden, 4 * hidden, hidden, BOUNDED, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL,
+                dz + 4 * (here + lo * hidden), panels + at * 4 * hidden, h_bar + (lo * hidden + at),
+                hi - lo, min(width, hidden - at), 4 * hidden, 4 * hidden, hidden, BOUNDED,
+                LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL,
             )  # fmt: skip
 
 
@@ -248,8 +235,8 @@ def lstm_units_back(
     LOW: i64, HIGH: i64, NV: i64, TAIL: i64, PEEPHOLES: i64, CLIP: i64, BOUNDED: i64, DH: i64, DC: i64, DGATES: i64,
     PRODUCT: i64, STEP: i64, lo: i64, hi: i64,
 ):  # fmt: skip
-    """Of all examples and the blocks of units [lo, hi): the product with dz of the step that was walked back before this
-    one, `later` (if PRODUCT), then `lstm_step_back` (if STEP)."""
+    """Of all examples and the blocks of units [lo, hi): the product with `later`, which is dz of the step that was
+    walked back before this one (if PRODUCT), then `lstm_step_back` (if STEP)."""
     width = NV * VL
     for u in range(lo, hi):
         at = u * width

@@ -90,7 +90,8 @@ def backward_panels(b: Binding, U: Buffer) -> Buffer:
     blocks = -(-hidden // width)
     panels = b.scratch((blocks, columns, width), U.dtype)
     pack = gemm.pack_transposed.specialise(T=TYPES[U.dtype], NV=gemm.tile_vectors(U.dtype))
-    b.launch(pack, U, panels, hidden, columns, columns, 0, panels.size, n=blocks, chunks=b.chunks(blocks, 4 * panels.size))
+    sizes = hidden, columns, columns, 0, panels.size
+    b.launch(pack, U, panels, *sizes, n=blocks, chunks=b.chunks(blocks, 4 * panels.size))
     return panels
 
 
@@ -227,8 +228,8 @@ def bind_gru(node, b: Binding) -> None:
         for t in walk:
             new = entry(h, t)
             b.launch(
-                kernel, entry(gates, t), panels, bias, recurrent, lengths, before, new, entry(q, t), r.hidden, t, r.batch,
-                n=r.blocks, chunks=r.blocks,
+                kernel, entry(gates, t), panels, bias, recurrent, lengths, before, new, entry(q, t),
+                r.hidden, t, r.batch, n=r.blocks, chunks=r.blocks,
             )  # fmt: skip
             before = new
     b.place_output(3, entry(h, walk[-1]))

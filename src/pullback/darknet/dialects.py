@@ -1,4 +1,4 @@
-"""The three forks of Darknet: pjreddie's, AlexeyAB's and hank-ai's. Their files look alike and mean different things."""
+"""The three forks of Darknet: pjreddie, AlexeyAB and hank-ai. Their files look alike and mean different things."""
 
 from dataclasses import dataclass
 

@@ -12,6 +12,7 @@ import pullback as pb
 from pullback import nn
 from pullback.cli import demo as demo_command
 from pullback.cli import main
+from pullback.cli import warm as warm_command
 
 
 @pytest.fixture(autouse=True)
@@ -154,6 +155,118 @@ def test_a_wrong_gradient_ends_with_its_own_code(capsys, monkeypatch):
     assert "WRONG" in text and "connected_1.weight: input 0, first order, sign" in text
 
 
+def write_functions():
+    with open("slopes.py", "w") as file:
+        file.write(
+            "import numpy as np\n"
+            "import pullback as pb\n"
+            "def scaled(x, s): return x * s\n"
+            "def scaled_vjp(g, x, s): return g * s, (g * x)[-1]\n"
+            "def cube(x): return x**3\n"
+            "def cube_grad(x): return 3 * x**2\n"
+            "def mine(x, w): return pb.tanh(x @ w)\n"
+            "def takes_nothing(): return 3\n"
+        )
+
+
+def test_a_function_is_checked_input_by_input(capsys):
+    write_functions()
+    assert run("check", "slopes.py:cube", "--shapes", "2x3") == 0
+    assert capsys.readouterr().out.startswith("cube: right\n  x  right  first order ")
+    assert run("check", "slopes.py:scaled", "--shapes", "4x3", "3", "--orders", 1) == 3
+    text = capsys.readouterr().out
+    assert "scaled: WRONG\n  x  right" in text and "s  WRONG\n" in text
+    assert "missing broadcast sum" in text and "worst at [" in text and "seen at [[" in text
+    assert run("check", "slopes.py:mine", "--shapes", "4x3", "3x2", "--points", 1) == 0
+    assert "second order" in capsys.readouterr().out
+    assert run("check", "pullback.ops.linear:MatMul", "--shapes", "3x4", "4x2") == 0
+    assert capsys.readouterr().out.startswith("MatMul: right")
+    np.save("x.npy", np.full((2, 2), 3.0))
+    assert run("check", "slopes.py:cube", "--shapes", "x.npy", "--points", 1) == 0
+    for message, *arguments in [
+        ("--data is for networks", "slopes.py:cube", "--data", "mnist5k"),
+        ("a shape looks like 3x4", "slopes.py:cube", "--shapes", "3by4"),
+        ("can't read no.npy", "slopes.py:cube", "--shapes", "no.npy"),
+        ("can't tell what", "slopes.py:takes_nothing"),
+        ("slopes.py has no 'cubes'. Did you mean 'cube'", "slopes.py:cubes"),
+        ("expected a .safetensors file, a .cfg file or module:name", "cube"),
+    ]:
+        fails(capsys, 1, message, "check", *arguments)
+    write_network()
+    fails(capsys, 1, "--shapes and --framework are for functions", "check", "mynets.py:small", "--shapes", "3x4")
+
+
+CFG = """[net]
+width=8
+height=8
+channels=3
+
+[convolutional]
+batch_normalize=1
+filters=4
+size=3
+stride=1
+pad=1
+activation=leaky
+
+[avgpool]
+
+[softmax]
+"""
+
+
+def test_convert(rng, capsys):
+    with open("small.cfg", "w") as file:
+        file.write(CFG)
+    X = rng.random((2, 8, 8, 3)).astype("float32")
+    assert run("convert", "small.cfg", "small.weights") == 0
+    assert run("convert", "small.weights", "model.safetensors") == 0
+    assert "Wrote <Network 'small" in capsys.readouterr().out
+    net = nn.Network.load("model.safetensors")
+    assert run("convert", "model.safetensors", "again.weights") == 0
+    assert open("again.weights", "rb").read() == open("small.weights", "rb").read()
+    assert run("convert", "model.safetensors", "again.cfg") == 0 and open("again.cfg").read() == CFG
+    assert run("convert", "model.safetensors", "values.npz") == 0
+    assert {k: v.shape for k, v in np.load("values.npz").items()} == {k: v.shape for k, v in net.get_values().items()}
+    options = ["--network", "small.cfg", "--dtype", "float64"]
+    assert run("convert", "values.npz", "back.safetensors", *options) == 0
+    back = nn.Network.load("back.safetensors")
+    assert back.dtype == "float64"
+    np.testing.assert_allclose(back.predict(X), net.predict(X), rtol=1e-5)
+    assert run("summary", "small.cfg") == 0 and "Convolutional" in capsys.readouterr().out
+
+    np.savez("odd.npz", weight=np.zeros(3))
+    os.remove("small.cfg")
+    write_network()
+    for message, *arguments in [
+        ("'model.onnx': expected a name that ends in one of", "model.safetensors", "model.onnx"),
+        ("holds numbers only and there is no small.cfg: say --cfg FILE", "small.weights", "x.safetensors"),
+        ("holds arrays only: say whose with --network", "values.npz", "x.safetensors"),
+        ("the network has no parameter 'weight'", "odd.npz", "x.safetensors", "--network", "again.cfg"),
+        ("wasn't read from a Darknet cfg", "mynets.py:small", "x.weights"),
+    ]:
+        fails(capsys, 1, message, "convert", *arguments)
+    assert not os.path.exists("x.safetensors") and not os.path.exists("x.weights")
+
+
+def test_warm(capsys, monkeypatch):
+    write_network()
+    assert run("warm", "mynets.py:compiled") == 0
+    assert capsys.readouterr().out.startswith("1 networks in ")
+    made = list(warm_command.common())
+    monkeypatch.setattr(warm_command, "common", lambda: [made[0], made[-1]])
+    assert run("warm") == 0
+    text = capsys.readouterr().out
+    assert text.startswith("2 networks in ") and "kernels compiled" in text
+
+
+def test_info(capsys):
+    assert run("info") == 0
+    text = capsys.readouterr().out
+    assert f"pullback     {pb.__version__}" in text and "threads" in text and "compiled ones" in text
+    assert "MISSING" not in text
+
+
 def test_demo(capsys, monkeypatch):
     X, y = pb.data.mnist5k()
     monkeypatch.setattr(demo_command, "mnist5k", lambda: (X[::8], y[::8]))
@@ -177,7 +290,7 @@ def test_mistakes_are_ended_with_a_message(houses, capsys):
         ("no folder nowhere", "train", "houses.csv", "--target", "price", "--output", "nowhere/m.safetensors"),
         ("the table has no column 'siez'", "train", "houses.csv", "--target", "price", "--drop", "siez"),
         ("holds text such as 'Bonn'", "train", "houses.csv", "--target", "town", "--task", "regression"),
-        ("is no network: expected a .safetensors file or module:name", "train", "houses.csv", "--data", "mnist5k"),
+        ("is no network: expected a .safetensors file, a .cfg", "train", "houses.csv", "--data", "mnist5k"),
         ("expected mnist5k or an .npz file", "check", "statistics:mean", "--data", "x.csv"),
         ("there is no module 'nonsense'", "summary", "nonsense:net"),
         ("there is no file nets.py", "summary", "nets.py:net"),
@@ -229,7 +342,7 @@ def test_wrong_command_lines(arguments, message, capsys):
     assert ended.value.code == 2 and message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", [None, "demo", "train", "predict", "summary", "check"])
+@pytest.mark.parametrize("name", [None, "demo", "train", "predict", "summary", "check", "convert", "warm", "info"])
 def test_help_shows_examples(name, capsys):
     with pytest.raises(SystemExit) as ended:
         run(*([name] if name else []), "--help")

@@ -2,21 +2,42 @@
 
 from argparse import Namespace
 
-from ..testing import CheckError, Report
-from .sources import find_arrays, find_network
+from ..errors import ArgumentError
+from ..nn import Network
+from ..testing import CheckError, Report, check_target
+from .sources import find_arrays, find_network, find_object, network_in
 
 
 def run(options: Namespace) -> int:
-    """Prove a network's gradient and print what was measured for each parameter."""
-    network = find_network(options.model)
+    """Prove the gradient of a network or of anybody's function, and print what was measured."""
+    target = options.target
+    if target.endswith((".safetensors", ".cfg")) or ":" not in target:
+        network = find_network(target)
+    else:
+        network = network_in(find_object(target))
+    report = of_network(network, options) if isinstance(network, Network) else of_function(options)
+    return 0 if report.right else 3
+
+
+def of_function(options: Namespace) -> Report:
+    """Check a function input by input."""
+    if options.data is not None:
+        raise ArgumentError(f"--data is for networks; give the shapes of what {options.target} takes: --shapes 3x4 5")
+    settings = {"framework": options.framework, "orders": options.orders, "points": options.points or 3}
+    return check_target(options.target, options.shapes, seed=options.seed, **settings)
+
+
+def of_network(network: Network, options: Namespace) -> Report:
+    """Check a network parameter by parameter."""
+    if options.shapes or options.framework:
+        raise ArgumentError("--shapes and --framework are for functions; a network knows its shapes")
     X, y = find_arrays(options.data) if options.data else (None, None)
-    settings = {"samples": options.samples, "points": options.points, "seed": options.seed}
     try:
-        report = network.check_gradients(X, y, **settings)
+        report = network.check_gradients(X, y, samples=options.samples, points=options.points or 2, seed=options.seed)
     except CheckError as error:
         report = error.report
     print_report(report)
-    return 0 if report.right else 3
+    return report
 
 
 def print_report(report: Report) -> None:

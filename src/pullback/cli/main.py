@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from importlib import import_module
 from importlib.metadata import version
 
 from ..errors import PullbackError
@@ -46,9 +46,7 @@ def _fail(options: argparse.Namespace, code: int, message: str) -> int:
 
 def command(name: str) -> Callable[[argparse.Namespace], int | None]:
     """The function of a command, imported only when it is asked for."""
-    from . import check, demo, predict, summary, train
-
-    return {"check": check, "demo": demo, "predict": predict, "summary": summary, "train": train}[name].run
+    return import_module(f".{name}", __package__).run
 
 
 def parser() -> argparse.ArgumentParser:
@@ -123,18 +121,55 @@ def parser() -> argparse.ArgumentParser:
         "show a network's layers, shapes, parameters and floating-point operations",
         "  pullback summary model.safetensors\n  pullback summary mynetworks:lenet",
     )
-    summary.add_argument("model", help="a model file, or module:name of a Network")
+    summary.add_argument("model", help="a model file, a Darknet .cfg, or module:name of a Network")
 
     check = add(
         "check",
-        "prove every gradient of a network against differences in float64, layer by layer",
-        "  pullback check model.safetensors\n  pullback check mynetworks:lenet --data mnist5k",
+        "prove a gradient against differences in float64: that of a network, layer by layer, or that of a function of "
+        "NumPy, PyTorch, JAX or pullback, input by input",
+        "  pullback check model.safetensors\n"
+        "  pullback check mynetworks:lenet --data mnist5k\n"
+        "  pullback check mymodule:softmax --shapes 5x4            (its derivative: mymodule:softmax_vjp, ...)\n"
+        "  pullback check layers.py:MyFunction --shapes 3x4 4x2 2  (a torch.autograd.Function)",
     )
-    check.add_argument("model", help="a model file, or module:name of a Network")
-    check.add_argument("--data", metavar="DATA", help="mnist5k, or an .npz file with X and y (default: random numbers)")
-    check.add_argument("--samples", type=whole, default=4, help="rows per draw (default: 4)")
-    check.add_argument("--points", type=whole, default=2, help="draws per parameter (default: 2)")
+    check.add_argument("target", help="a model file, a Darknet .cfg, or module:name of a Network or a function")
+    check.add_argument(
+        "--shapes",
+        nargs="+",
+        default=[],
+        metavar="SHAPE",
+        help="what a function takes, input by input: 3x4, 5, () for a number, 6:int for whole numbers, or x.npy",
+    )
+    check.add_argument("--framework", choices=["numpy", "torch", "jax", "pullback"], help="(default: found out)")
+    check.add_argument("--orders", type=int, choices=[1, 2], default=2, help="1: not the gradient's own gradient")
+    check.add_argument("--data", metavar="DATA", help="for a network: mnist5k, or an .npz file with X and y")
+    check.add_argument("--samples", type=whole, default=4, help="for a network: rows per draw (default: 4)")
+    check.add_argument("--points", type=whole, help="draws per input (default: 3, for a network 2)")
     check.add_argument("--seed", type=natural, default=0, help="of the draws (default: 0)")
+
+    convert = add(
+        "convert",
+        "write a network in another format",
+        "  pullback convert yolo.weights yolo.safetensors          (yolo.cfg lies beside it)\n"
+        "  pullback convert yolo.safetensors yolo.weights\n"
+        "  pullback convert model.safetensors parameters.npz\n"
+        "  pullback convert parameters.npz model.safetensors --network mynetworks:lenet",
+    )
+    convert.add_argument("source", help="a .safetensors, .weights, .cfg or .npz file, or module:name of a Network")
+    convert.add_argument("target", help="a name that ends in .safetensors, .weights, .cfg or .npz")
+    convert.add_argument("--cfg", metavar="FILE", help="of a .weights file (default: the same name with .cfg)")
+    convert.add_argument("--dialect", metavar="NAME", help="whose Darknet (default: told by the files)")
+    convert.add_argument("--network", metavar="NETWORK", help="whose parameters an .npz file holds")
+    convert.add_argument("--dtype", choices=["float32", "float64"], help="of the parameters (default: as they are)")
+
+    warm = add(
+        "warm",
+        "compile the kernels that a network, or the usual kinds of networks, need, so that later starts are quick",
+        "  pullback warm\n  pullback warm model.safetensors mynetworks:lenet",
+    )
+    warm.add_argument("networks", nargs="*", help="model files, Darknet .cfg files, or module:name of Networks")
+
+    add("info", "show version, processor, settings, kernel cache and packages", "  pullback info")
     return top
 
 

@@ -1,30 +1,26 @@
 """Where the command line's networks and arrays come from."""
 
-import importlib
-import importlib.util
-import sys
-from pathlib import Path
+import inspect
+from typing import Any
 
 import numpy as np
 
 from ..data import mnist5k
-from ..errors import ArgumentError, ArgumentTypeError, FileAccessError, FormatError, UnknownNameError, nearest
+from ..errors import ArgumentError, ArgumentTypeError, FileAccessError, FormatError
 from ..nn import Network
+from ..testing.by_name import load
 
 
-def find_network(text: str) -> Network:
-    """The network in a model file, or the one that "module:name" (or "file.py:name") holds or returns."""
+def find_network(text: str, weights: str | None = None, dialect: str | None = None) -> Network:
+    """The network in a model file or a Darknet cfg, or the one that "module:name" (or "file.py:name") holds or
+    returns."""
     if text.endswith(".safetensors"):
         return Network.load(text)
-    module_name, colon, name = text.rpartition(":")
-    if not colon:
-        raise ArgumentError(f"{text!r} is no network: expected a .safetensors file or module:name")
-    module = _import(module_name)
-    if not hasattr(module, name):
-        raise UnknownNameError(f"{module_name} has no {name!r}. {nearest(name, vars(module))}")
-    found = getattr(module, name)
-    if callable(found) and not isinstance(found, (Network, type)):
-        found = found()
+    if text.endswith(".cfg"):
+        return Network.from_darknet(text, weights, dialect=dialect)
+    if ":" not in text:
+        raise ArgumentError(f"{text!r} is no network: expected a .safetensors file, a .cfg file or module:name")
+    found = network_in(find_object(text))
     if not isinstance(found, Network):
         raise ArgumentTypeError(
             f"{text} is {type(found).__name__}; expected an nn.Network or a function that makes one"
@@ -32,24 +28,20 @@ def find_network(text: str) -> Network:
     return found
 
 
-def _import(name: str):
-    """A module by its dotted name, seen from the current folder, or by its file."""
-    if name.endswith(".py"):
-        path = Path(name)
-        if not path.is_file():
-            raise FileAccessError(f"there is no file {name}")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module
-        spec.loader.exec_module(module)
-        return module
-    sys.path.insert(0, "")
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
-            raise
-        raise UnknownNameError(f"there is no module {name!r} in this folder or among the installed packages") from None
+def find_object(text: str) -> Any:
+    """What "module:name" or "file.py:name" holds."""
+    module, name = load(text)
+    return getattr(module, name)
+
+
+def network_in(found: Any) -> Any:
+    """What a function that needs no arguments returns; anything else as it is."""
+    if inspect.isfunction(found):
+        free = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        parameters = inspect.signature(found).parameters.values()
+        if all(p.default is not p.empty or p.kind in free for p in parameters):
+            return found()
+    return found
 
 
 def find_arrays(text: str) -> tuple[np.ndarray, np.ndarray]:
@@ -65,7 +57,7 @@ def find_arrays(text: str) -> tuple[np.ndarray, np.ndarray]:
     return arrays["X"], arrays["y"]
 
 
-def read_arrays(path: str):
+def read_arrays(path: str) -> Any:
     """What an .npy or .npz file holds."""
     try:
         found = np.load(path, allow_pickle=False)

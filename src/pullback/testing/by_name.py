@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, ArgumentTypeError, MissingPackageError, UnknownNameError, nearest
+from ..errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    FileAccessError,
+    MissingPackageError,
+    UnknownNameError,
+    nearest,
+)
 from .check_gradient import check_gradient, name_of
 from .foreign import DERIVATIVES, framework_of, parameter_names
 from .report import Report
@@ -28,7 +35,8 @@ def check_target(target: str, shapes: Sequence[str] = (), **options: Any) -> Rep
         target: where the function is. Its hand-written derivative may stand beside it in the module, named after it:
             `tanh_vjp`, `tanh_backward`, `tanh_grad`, `dtanh`, `tanh_jacobian`, ...
         shapes: one per input: "3x4" (or "3,4"), "5" for a vector, "()" for a scalar; with ":int" after it, integers
-            from 0 to 3. Without any: what `<name>_inputs` in the module says, or else shapes are tried.
+            from 0 to 3; "x.npy" for an example array. Without any: what `<name>_inputs` in the module says, or else
+            shapes are tried.
         options: as in `check_gradient`.
 
     Raises:
@@ -63,34 +71,50 @@ def load(target: str) -> tuple[Any, str]:
     if not colon or not place or not name:
         raise ArgumentError(f"expected module:name or file.py:name, got {target!r}")
     try:
-        if place.endswith(".py"):
-            spec = importlib.util.spec_from_file_location(Path(place).stem, place)
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        else:
-            if "" not in sys.path and str(Path.cwd()) not in sys.path:
-                sys.path.insert(0, str(Path.cwd()))
-            module = importlib.import_module(place)
-    except (ModuleNotFoundError, FileNotFoundError) as error:
-        missing = getattr(error, "name", None)
-        if missing and missing != place.partition(".")[0] and not place.endswith(".py"):
-            raise MissingPackageError(
-                f"{place} needs {missing}, which isn't installed: pip install {missing}"
-            ) from None
-        raise UnknownNameError(f"there is no module {place!r}: {error}") from None
+        module = load_file(Path(place)) if place.endswith(".py") else load_module(place)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{place}.".startswith(f"{error.name}."):
+            where = "in this folder or among the installed packages"
+            raise UnknownNameError(f"there is no module {place!r} {where}") from None
+        raise MissingPackageError(
+            f"{place} needs {error.name}, which isn't installed: pip install {error.name}"
+        ) from None
     if not hasattr(module, name):
         raise UnknownNameError(f"{place} has no {name!r}. {nearest(name, [n for n in vars(module) if n[0] != '_'])}")
     return module, name
 
 
+def load_file(path: Path) -> Any:
+    """The module in a file."""
+    if not path.is_file():
+        raise FileAccessError(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def load_module(name: str) -> Any:
+    """A module by its dotted name, seen from the current folder."""
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    return importlib.import_module(name)
+
+
 def parse_shape(text: str) -> Any:
-    """ "3x4" or "3,4" as the shape (3, 4); "3x4:int" as an array of small integers."""
+    """ "3x4" or "3,4" as the shape (3, 4); "3x4:int" as an array of small integers; "x.npy" as the array in it."""
+    if text.endswith(".npy"):
+        try:
+            return np.load(text, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise FileAccessError(f"can't read {text}: {error}") from None
     lengths, _, kind = text.partition(":")
     words = lengths.strip("() ").replace("x", ",").split(",")
     try:
         shape = tuple(int(w) for w in words if w.strip())
     except ValueError:
-        raise ArgumentError(f"a shape looks like 3x4, 5 or (), got {text!r}") from None
+        raise ArgumentError(f"a shape looks like 3x4, 5 or (), an array like x.npy; got {text!r}") from None
     if kind not in ("", "float", "int"):
         raise ArgumentError(f"{text!r}: after a shape comes nothing, ':float' or ':int'")
     return np.random.default_rng(0).integers(0, 4, shape) if kind == "int" else shape

@@ -78,7 +78,7 @@ def _shape(x: Any) -> tuple[int | None, ...]:
 
 
 def _shown(shape: Sequence[int | None]) -> str:
-    return f"({', '.join('?' if n is None else str(n) for n in shape)})"
+    return str(tuple(shape)).replace("None", "?")
 
 
 def _value(word: str, lengths: Mapping[str, int]) -> int | None:
@@ -321,9 +321,9 @@ def lstm_block_cell(
     return LSTMBlockOutputs(step.i, step.c, step.f, step.o, step.g, step.t, step.h)
 
 
-def _fit_lstm(what: str, x, cs, h, w, wci, wcf, wco, b, **more: Variable) -> None:
+def _fit_lstm(what: str, x, cs_prev, h_prev, w, wci, wcf, wco, b, **more: Variable) -> None:
     fit(
-        what, x=(x, "B I"), cs_prev=(cs, "B H"), h_prev=(h, "B H"), w=(w, "I+H 4H"), wci=(wci, "H"), wcf=(wcf, "H"),
+        what, x=(x, "B I"), cs_prev=(cs_prev, "B H"), h_prev=(h_prev, "B H"), w=(w, "I+H 4H"), wci=(wci, "H"), wcf=(wcf, "H"),
         wco=(wco, "H"), b=(b, "4H"), **{name: (v, "B H") for name, v in more.items()},
     )  # fmt: skip
 

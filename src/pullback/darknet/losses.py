@@ -4,8 +4,8 @@ Targets and assignments are constants; everything else is differentiated exactly
 gradient is that of no cost, `darknet_gradients=True` gives it instead:
 
     yolo, region   dx and dy of a centre leave out the derivative of the sigmoid
-    yolo           objectness and classes: Darknet prints the square of what is the gradient of a cross-entropy; here the
-                   cross-entropy is printed, and the gradient is the same
+    yolo           objectness and classes: Darknet prints the square of what is the gradient of a cross-entropy; here
+                   the cross-entropy is printed, and the gradient is the same
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,11 @@ from .. import ops
 from ..errors import ArgumentError, DTypeError, IndexRangeError, ShapeError
 from ..graph import TensorType, Variable
 from ..nn.layers.base import Layer, Spec
+from ..nn.layers.basic import Logistic, Softmax
 from ..nn.layers.cost import COSTS, SECRET, Cost
-from ..nn.layers.detection import Detection, GaussianYolo, Iseg, Region, Yolo
-from ..nn.losses import CrossEntropy, Loss, per_sample, refuse_non_finite
+from ..nn.layers.detection import Detection, GaussianYolo, Iseg, Region, Yolo, cells, group_sizes, per_image
+from ..nn.layers.grouped_softmax import cut
+from ..nn.losses import BinaryCrossEntropy, CrossEntropy, Loss, per_sample, refuse_non_finite
 from .assignment import DetectionAssignment, RegionAssignment, YoloAssignment
 
 OVERLAPS = {"iou": ops.box_iou, "giou": ops.box_giou, "diou": ops.box_diou, "ciou": ops.box_ciou}
@@ -86,8 +88,8 @@ class YoloLoss(BoxLoss):
     """The loss of YOLOv3 and v4, per image, summed over all anchors of all cells:
 
     - objectness: cross-entropy with 1 where a truth is assigned, 0 elsewhere, nothing where ignored;
-    - box, where a truth is assigned: iou_normalizer (2 - w h) / 2 times the squared error of x and y within their cell and
-      of the logarithms of w and h over the anchor's ("mse"), or iou_normalizer (1 - IoU) or its kin;
+    - box, where a truth is assigned: iou_normalizer (2 - w h) / 2 times the squared error of x and y within their cell
+      and of the logarithms of w and h over the anchor's ("mse"), or iou_normalizer (1 - IoU) or its kin;
     - classes, where a truth is assigned: cross-entropy of each class.
     """
 
@@ -146,8 +148,6 @@ class YoloLoss(BoxLoss):
 
     def _errors(self, raw: Variable, truth: Variable) -> list[Variable]:
         """Of x and y in cells, and of w and h as logarithms (or, with new coordinates, as square roots)."""
-        from ..nn.layers.detection import cells, per_image
-
         head: Yolo = self.head
         (column, row), (columns, rows) = cells(raw), per_image(raw)
         x, y, w, h = (raw[..., i] for i in self._places())
@@ -201,8 +201,6 @@ class RegionLoss(BoxLoss):
     warm: bool = False
 
     def __call__(self, output, target):
-        from ..nn.layers.detection import cells, per_image
-
         head: Region = self.head
         raw = output
         scores = raw[..., head.coords + 1 :]
@@ -244,9 +242,6 @@ class RegionLoss(BoxLoss):
 
     def _tree_cost(self, scores: Variable, target: Variable) -> Variable:
         """The cross-entropy of the class and all its ancestors, each among its siblings."""
-        from ..nn.layers.detection import group_sizes
-        from ..nn.layers.grouped_softmax import cut
-
         head: Region = self.head
         reach = np.eye(head.classes)
         for i, parent in enumerate(head.parents):
@@ -260,8 +255,8 @@ class RegionLoss(BoxLoss):
 @dataclass(frozen=True)
 class DetectionLoss(BoxLoss):
     """The loss of YOLOv1 (Redmon et al. 2016, equation 3), per image: half the squared errors of confidences (times
-    object_scale or noobject_scale), of the box that answers for a truth (coord_scale), of the class scores of cells with
-    a truth (class_scale)."""
+    object_scale or noobject_scale), of the box that answers for a truth (coord_scale), of the class scores of cells
+    with a truth (class_scale)."""
 
     def __call__(self, output, target):
         head: Detection = self.head
@@ -297,8 +292,8 @@ class DetectionLoss(BoxLoss):
 
 @dataclass(frozen=True)
 class IsegLoss(Loss):
-    """The loss of iseg, per image: cross-entropy of the classes of each pixel, and 0.1 times half the squared distance of
-    each pixel's ids from the mean ids of its instance, minus pushes apart of the means (Darknet prints no cost for ids).
+    """The loss of iseg, per image: cross-entropy of the classes of each pixel, and 0.1 times half the squared distance
+    of each pixel's ids from the mean ids of its instance.
 
     Targets are (images, height, width, 2): the class of each pixel (-1 for none) and the number of its instance.
     """
@@ -376,9 +371,6 @@ class CostLoss(Loss):
 
 def loss_of(layer: Layer, darknet_gradients: bool = False) -> Loss | None:
     """The loss that Darknet trains a layer with; None for a layer that has none."""
-    from ..nn.layers.basic import Logistic, Softmax
-    from ..nn.losses import BinaryCrossEntropy
-
     match layer:
         case GaussianYolo():
             return GaussianYoloLoss(layer, darknet_gradients)

@@ -24,6 +24,7 @@ def from_darknet(
     *,
     dialect: str | None = None,
     cutoff: int | None = None,
+    header: int | None = None,
     dtype: str | None = None,
     seed: int = 0,
     name: str | None = None,
@@ -36,6 +37,8 @@ def from_darknet(
         dialect: whose Darknet: "pjreddie", "alexeyab" or "hank". Unless given it is told by sections and keys that only
             one fork has, and by the size of the weights file.
         cutoff: read only the weights of the layers below this number.
+        header: length of the weights' header in bytes, where it isn't what the version in it says: 16 for files of
+            32-bit machines, 0 for files without one.
         dtype, seed, name: as in `nn.Network`.
 
     Returns:
@@ -55,23 +58,49 @@ def from_darknet(
     with about(cfg.name):
         fork = _choose(cfg, dialect, content)
         placed = read_layers(cfg, fork, dtype)
-    values, header = None, Header(*fork.revision)
+    values, begin = None, Header(*fork.revision)
     if content is not None:
-        if cutoff is not None and cutoff < 0:
-            raise ArgumentError(f"cutoff={cutoff}; expected a number of layers")
         with about(str(weights)):
-            header, known = read_values(content, placed, fork, cutoff)
+            begin, known = read_values(content, placed, fork, _checked(cutoff), header)
         values = initial_values(placed, known, dtype, seed)
     network = Network.__new__(Network)
     network._set_up([one.layer for one in placed], unread(placed), dtype, seed, name or cfg.name, values)
-    network.metadata[KEY] = {
-        "cfg": cfg.text,
-        "dialect": fork.name,
+    network.metadata[KEY] = {"cfg": cfg.text, "dialect": fork.name} | _kept(begin)
+    return network
+
+
+def _checked(cutoff: int | None) -> int | None:
+    if cutoff is not None and cutoff < 0:
+        raise ArgumentError(f"cutoff={cutoff}; expected a number of layers")
+    return cutoff
+
+
+def _kept(header: Header) -> dict[str, object]:
+    """A header as JSON values."""
+    return {
         "version": [header.major, header.minor, header.revision],
         "header": header.length,
         "seen": header.seen,
     }
-    return network
+
+
+def load_weights(
+    network: Network, weights: str | Path, *, cutoff: int | None = None, header: int | None = None
+) -> None:
+    """Read a weights file into a network that came from a cfg; if it doesn't fit, nothing is changed.
+
+    Args:
+        cutoff, header: as in `from_darknet`.
+    """
+    _, fork, placed = placed_layers(network)
+    content = read_content(weights)
+    with about(str(weights)):
+        begin, known = read_values(content, placed, fork, _checked(cutoff), header)
+    values = network.get_values()
+    for name, value in known.items():
+        values[name][..., : value.shape[-1]] = value
+    network.set_values(values)
+    network.metadata[KEY] |= _kept(begin)
 
 
 def _choose(cfg: Cfg, dialect: str | None, content: np.ndarray | None) -> Dialect:
@@ -81,7 +110,7 @@ def _choose(cfg: Cfg, dialect: str | None, content: np.ndarray | None) -> Dialec
     guess = guess_dialect(cfg)
     if content is None:
         return guess or PJREDDIE
-    guess = guess or (ALEXEYAB if header_of(content).revision == ALEXEYAB.revision[2] else PJREDDIE)
+    guess = guess or (ALEXEYAB if _revision(content) == ALEXEYAB.revision[2] else PJREDDIE)
     others = [fork for fork in (PJREDDIE, ALEXEYAB) if fork is not guess]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CfgWarning)
@@ -93,6 +122,13 @@ def _choose(cfg: Cfg, dialect: str | None, content: np.ndarray | None) -> Dialec
             if len(content) in (20 + 4 * floats, 16 + 4 * floats, 4 * floats):
                 return fork
     return guess
+
+
+def _revision(content: np.ndarray) -> int | None:
+    try:
+        return header_of(content).revision
+    except FormatError:
+        return None
 
 
 def placed_layers(network: Network) -> tuple[Cfg, Dialect, list[Placed]]:

@@ -86,7 +86,7 @@ def suppress(
         rows: (images, boxes, 5 + classes) as heads give them, or a list of such arrays, one per head.
         threshold: class scores up to it don't count (Darknet's thresh).
         iou_threshold: boxes of one class that overlap more than that are one object (Darknet's nms).
-        kind: "default", "greedynms", "diounms", "cornersnms": per class; "objectness": whatever the class, by objectness.
+        kind: "default", "greedynms", "diounms", "cornersnms": per class; "objectness": by that, whatever the class.
         beta: of "diounms".
     """
     if kind not in KINDS:

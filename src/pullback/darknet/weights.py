@@ -59,34 +59,29 @@ class Header:
         )
 
 
-def header_of(content: bytes | np.ndarray, floats: int | None = None) -> Header:
+def header_of(content: bytes | np.ndarray, length: int | None = None) -> Header:
     """The header at the beginning of a file.
 
     Args:
         content: the file, or its first 20 bytes.
-        floats: how many numbers shall follow; where the version's header doesn't fit the file's size but another does,
-            as with files from 32-bit machines, that is taken.
+        length: of the header, where the version doesn't say it: 16 for files of 32-bit machines, 0 for none.
 
     Raises:
         FormatError: the file is too short, or was written on a big-endian machine.
     """
+    if length not in (None, 0, 16, 20):
+        raise ArgumentError(f"header={length}; expected 20, 16 or 0 bytes")
+    if length == 0:
+        return Header(length=0)
     begin = bytes(content[:20])
     if len(begin) < 16:
         raise FormatError(f"{len(content)} bytes are too short for a header")
     major, minor, revision = struct.unpack("<iii", begin[:12])
     swapped = struct.unpack(">iii", begin[:12])
-    headless = floats is not None and len(content) == 4 * floats
-    if not headless and any((major, minor, revision)) and all(0 <= v < 100 for v in swapped) and any(swapped):
-        if not all(0 <= v < 100_000 for v in (major, minor, revision)):
-            raise FormatError(f"it was written on a big-endian machine (version {'.'.join(map(str, swapped))})")
-    # 64-bit arithmetic: a damaged file's version can be any number
-    wide = major * 10 + minor >= 2 and major < TRANSPOSED and minor < TRANSPOSED
-    length = 20 if wide else 16
-    if floats is not None:
-        fitting = [n for n in (length, 36 - length, 0) if len(content) == n + 4 * floats]
-        length = fitting[0] if fitting else length
-    if length == 0:
-        return Header(length=0)
+    if max(abs(major), abs(minor), abs(revision)) >= 1 << 16 and all(0 <= v < 1 << 16 for v in swapped):
+        raise FormatError(f"it was written on a big-endian machine (version {'.'.join(map(str, swapped))})")
+    if length is None:
+        length = 20 if major * 10 + minor >= 2 and major < TRANSPOSED and minor < TRANSPOSED else 16
     if len(begin) < length:
         raise FormatError(f"{len(content)} bytes are too short for a header")
     (seen,) = struct.unpack("<Q" if length == 20 else "<I", begin[12:length])
@@ -139,8 +134,11 @@ def conv_blocks(layer: Convolutional, x: Spec, flipped: bool, scales: bool, filt
     if layer.batch_normalize and scales:
         for key in STATISTICS:
             yield replace(vector(key, n), part=partial)
-    shape, axes = ((channels, rows, columns, n), (1, 2, 0, 3)) if flipped else ((n, channels, rows, columns), (2, 3, 1, 0))
-    yield Block("weight", shape, axes, (rows, columns, channels, n), partial)
+    final = (rows, columns, channels, n)
+    if flipped:
+        yield Block("weight", (channels, rows, columns, n), (1, 2, 0, 3), final, partial)
+    else:
+        yield Block("weight", (n, channels, rows, columns), (2, 3, 1, 0), final, partial)
 
 
 def connected_blocks(layer: Connected, x: Spec, transposed: bool, scales: bool) -> Iterator[Block]:
@@ -280,19 +278,24 @@ def read_content(path: str | Path) -> np.ndarray:
 
 
 def read_values(
-    content: np.ndarray, placed: list[Placed], dialect: Dialect, cutoff: int | None = None
+    content: np.ndarray,
+    placed: list[Placed],
+    dialect: Dialect,
+    cutoff: int | None = None,
+    header_length: int | None = None,
 ) -> tuple[Header, dict[str, np.ndarray]]:
     """The header, and the arrays of all parameters that the file holds, by "<layer>.<parameter>".
 
     Args:
         content: the file's bytes.
         cutoff: read only the layers below this number; the file may hold more.
+        header_length: see `header_of`.
 
     Raises:
         FormatError: the file is shorter or longer than the layers; the message says in which layer it ended.
     """
     whole = layout(placed, dialect).floats
-    header = header_of(content, whole)
+    header = header_of(content, header_length)
     wanted = layout(placed, dialect, header.transposed, cutoff)
     available, rest = divmod(len(content) - header.length, 4)
     if available < wanted.floats or (cutoff is None and (available != whole or rest)):
@@ -309,13 +312,17 @@ def read_values(
 def _misfit(content: np.ndarray, header: Header, wanted: Layout, whole: int, available: int) -> str:
     sizes = f"{header.length} bytes of header and {whole:,} numbers are {header.length + 4 * whole:,} bytes, the file "
     sizes += f"has {len(content):,}"
+    for other in {20, 16, 0} - {header.length}:
+        if len(content) == other + 4 * whole:
+            return f"{sizes}. It would fit a header of {other} bytes: say header={other} if it has one"
     if available >= whole:
         extra = len(content) - header.length - 4 * whole
         return f"{sizes}: {extra:,} bytes too many. It belongs to another cfg, or to another fork's (dialect=...)"
     start = 0
     for one, block in wanted.blocks:
         if start + block.count > available:
-            place = f"in the {block.key} of {one.section} after {max(available - start, 0):,} of {block.count:,} numbers"
+            there = f"{max(available - start, 0):,} of {block.count:,} numbers"
+            place = f"in the {block.key} of {one.section} after {there}"
             return f"{sizes}: it ends {place}. It is cut short, or belongs to another cfg; cutoff= reads a part"
         start += block.count
     return sizes

@@ -1,4 +1,6 @@
 # make demo   train a network on real handwritten digits (the first run creates .venv)
+# make demo-detect   find the face in a photo with a pretrained detector
+# make demo-yolo     train a detector of digits on photos from scratch
 # make test   the whole test-suite, fixed seeds
 # make prove  the same tests with every dtype, backend and many random draws
 # make lint   style, import order, file lengths
@@ -9,11 +11,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 LONGEST_MODULE := 600
 
-.PHONY: demo test prove lint bench docs
+.PHONY: demo demo-detect demo-yolo test prove lint bench docs
 .DEFAULT_GOAL := demo
 
 demo: .venv/installed
 	@$(BIN)/pullback demo
+
+demo-detect demo-yolo: demo-%: .venv/installed
+	@$(BIN)/pullback demo $*
 
 test: .venv/installed
 	@$(BIN)/python -m pytest -n 2 -q

@@ -17,18 +17,32 @@ HELD_BACK = 1000
 BATCH = 64
 
 
-def run(options: Namespace) -> int:
+def run(options: Namespace) -> int | None:
+    """Run the demo of that name."""
+    if options.what == "detect":
+        from .demo_detect import run
+
+        return run(options)
+    if options.what == "yolo":
+        from .demo_yolo import run
+
+        return run(options)
+    return run_digits(options)
+
+
+def run_digits(options: Namespace) -> int:
     """Train on 4,000 digits, test on 1,000, check the gradient, and write model, learning curve and mistakes."""
+    epochs = options.epochs or 10
     folder = make_folder(options.output)
     X, y = mnist5k()
     (X, X_test), (y, y_test) = split(X, y, held_back=HELD_BACK, stratify=y, seed=options.seed)
     print(f"{len(X):,} handwritten digits of MNIST to learn from, {len(X_test):,} held back.")
     network = digits_network(options.seed)
-    network.compile(Adam(OneCycle(5e-3, options.epochs * -(-len(X) // BATCH))), "cross_entropy", ["accuracy"])
+    network.compile(Adam(OneCycle(5e-3, epochs * -(-len(X) // BATCH))), "cross_entropy", ["accuracy"])
     network.summary()
 
     begin = time.perf_counter()
-    history = network.fit(X, y, epochs=options.epochs, batch_size=BATCH, validation_data=(X_test, y_test))
+    history = network.fit(X, y, epochs=epochs, batch_size=BATCH, validation_data=(X_test, y_test))
     seconds = time.perf_counter() - begin
     probabilities = network.predict(X_test)
     accuracy = float(np.mean(probabilities.argmax(axis=1) == y_test))

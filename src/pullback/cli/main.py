@@ -74,11 +74,13 @@ def parser() -> argparse.ArgumentParser:
 
     demo = add(
         "demo",
-        "train a small network on 4,000 real handwritten digits, test it on 1,000, and check its gradient",
-        "  pullback demo\n  pullback demo --epochs 20 --output my-demo",
+        "train a small network on 4,000 real handwritten digits, test it on 1,000, and check its gradient; or find a "
+        "face in a photo; or train a detector of digits on photos",
+        "  pullback demo\n  pullback demo --epochs 20 --output my-demo\n  pullback demo detect\n  pullback demo yolo",
     )
+    demo.add_argument("what", nargs="?", default="digits", choices=["digits", "detect", "yolo"], help="(default: digits)")
     demo.add_argument("--output", default="demo", metavar="FOLDER", help="where results are written (default: demo)")
-    demo.add_argument("--epochs", type=whole, default=10, help="passes over the digits (default: 10)")
+    demo.add_argument("--epochs", type=whole, help="passes over the digits (default: 10)")
     demo.add_argument("--seed", type=natural, default=0, help="of everything random (default: 0)")
 
     train = add(
@@ -115,6 +117,32 @@ def parser() -> argparse.ArgumentParser:
     predict.add_argument("model", help="a model file")
     predict.add_argument("rows", help="a table (CSV, TSV) with the columns of training, or an .npy file")
     predict.add_argument("--output", metavar="FILE", help="a .csv or .npy file (default: print as CSV)")
+
+    detect = add(
+        "detect",
+        "find objects in photos with a Darknet detector: draws labelled boxes and writes JSON",
+        "  pullback detect yolov3-tiny.cfg yolov3-tiny.weights street.jpg --names coco.names\n"
+        "  pullback detect model.safetensors photos/ --output found\n"
+        "  pullback detect yolov4.cfg yolov4.weights traffic.mp4 --threshold 0.3",
+    )
+    detect.add_argument("model", help="a Darknet .cfg, or a model file made of one")
+    detect.add_argument("rest", nargs="+", metavar="[WEIGHTS] PHOTO", help="the .weights of a .cfg, then a photo, a "
+                        "folder, a list (.txt) or a video")  # fmt: skip
+    detect.add_argument("--output", default=".", metavar="FOLDER", help="where results are written (default: here)")
+    _detector_options(detect, 0.5)
+
+    mean = add(
+        "map",
+        "measure a Darknet detector on labelled images: mAP, precision, recall, and their curves",
+        "  pullback map yolov3-tiny.cfg yolov3-tiny.weights --data voc.data --plot curves.png",
+    )
+    mean.add_argument("model", help="a Darknet .cfg, or a model file made of one")
+    mean.add_argument("weights", nargs="?", help="the .weights of a .cfg")
+    mean.add_argument("--data", required=True, metavar="FILE", help="a .data file whose `valid` lists the images")
+    mean.add_argument("--iou", type=share, default=0.5, help="overlap of a right detection (default: 0.5)")
+    mean.add_argument("--points", type=int, choices=[0, 11, 101], default=0, help="of the curve: 0 for its whole area")
+    mean.add_argument("--plot", metavar="FILE", help="draw the precision-recall curves as PNG")
+    _detector_options(mean, 0.005)
 
     summary = add(
         "summary",
@@ -171,6 +199,14 @@ def parser() -> argparse.ArgumentParser:
 
     add("info", "show version, processor, settings, kernel cache and packages", "  pullback info")
     return top
+
+
+def _detector_options(sub: argparse.ArgumentParser, threshold: float) -> None:
+    sub.add_argument("--names", metavar="FILE", help="names of the classes, one per line")
+    sub.add_argument("--dialect", choices=["pjreddie", "alexeyab", "hank"], help="whose Darknet (default: told by look)")
+    sub.add_argument("--threshold", type=share, default=threshold, help=f"of scores (default: {threshold})")
+    sub.add_argument("--nms", type=share, default=0.45, help="overlap at which two boxes are one (default: 0.45)")
+    sub.add_argument("--letterbox", action="store_true", help="keep the photo's proportions instead of stretching it")
 
 
 def whole(text: str) -> int:

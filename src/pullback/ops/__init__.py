@@ -5,6 +5,7 @@ from types import ModuleType as _ModuleType
 from .activation import *
 from .arithmetic import *
 from .attention import *
+from .bessel import *
 from .boxes import *
 from .clipping import *
 from .collective import *

@@ -18,7 +18,6 @@ from .arithmetic import (
     POSITIVE,
     REAL,
     abs,
-    add,
     divide,
     equal,
     greater,
@@ -37,9 +36,9 @@ from .elementwise import Kink, cast, define, strong_mul, zeros_like
 
 __all__ = [
     "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "cbrt", "cos", "cosh", "deg2rad",
-    "digamma", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp", "exp2", "expm1", "gamma", "hypot", "i0", "i1", "j0",
-    "j1", "lgamma", "log", "log10", "log1mexp", "log1p", "log2", "logaddexp", "logit", "polygamma", "rad2deg", "sin",
-    "sinc", "sinh", "spherical_jn", "tan", "tanh", "xlog1py", "xlogy",
+    "digamma", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp", "exp2", "expm1", "gamma", "hypot", "lgamma",
+    "log", "log10", "log1mexp", "log1p", "log2", "logaddexp", "logit", "polygamma", "rad2deg", "sin", "sinc", "sinh",
+    "spherical_jn", "tan", "tanh", "xlog1py", "xlogy",
 ]  # fmt: skip
 
 UNIT = (-0.95, 0.95)
@@ -317,21 +316,9 @@ def _spherical_slope(n: int, x: Variable) -> Variable:
     return subtract(n / (2 * n + 1) * spherical_jn(n - 1, x), (n + 1) / (2 * n + 1) * spherical_jn(n + 1, x))
 
 
-def _neighbours(family: str, sign: int, order_zero_sign: int) -> Callable[[int, Variable], Variable]:
-    """f_n' = (f_(n-1) + sign f_(n+1)) / 2, and f_0' = order_zero_sign f_1."""
-
-    def slope(n: int, x: Variable) -> Variable:
-        above = _of_order(family, n + 1, x)
-        return order_zero_sign * above if n == 0 else 0.5 * add(_of_order(family, n - 1, x), sign * above)
-
-    return slope
-
-
 FAMILIES = {
     "polygamma": Family(_with_order("polygamma"), lambda n, x: polygamma(n + 1, x)),
     "spherical_jn": Family(_with_order("spherical_jn"), _spherical_slope),
-    "modified_bessel": Family(_with_order("iv"), _neighbours("modified_bessel", 1, 1)),
-    "bessel": Family(_with_order("jv"), _neighbours("bessel", -1, -1)),
 }  # fmt: skip
 
 
@@ -343,23 +330,3 @@ def polygamma(n: int, x: Any) -> Variable:
 def spherical_jn(n: int, x: Any) -> Variable:
     """Spherical Bessel function of the first kind j_n(x); n is a Python integer. Smooth everywhere."""
     return _of_order("spherical_jn", n, x)
-
-
-def i0(x: Any) -> Variable:
-    """Modified Bessel function of the first kind, order 0. Gradient: i1(x)."""
-    return _of_order("modified_bessel", 0, x)
-
-
-def i1(x: Any) -> Variable:
-    """Modified Bessel function of the first kind, order 1. Gradient: (I_0(x) + I_2(x)) / 2."""
-    return _of_order("modified_bessel", 1, x)
-
-
-def j0(x: Any) -> Variable:
-    """Bessel function of the first kind, order 0. Gradient: -j1(x)."""
-    return _of_order("bessel", 0, x)
-
-
-def j1(x: Any) -> Variable:
-    """Bessel function of the first kind, order 1. Gradient: (J_0(x) - J_2(x)) / 2."""
-    return _of_order("bessel", 1, x)

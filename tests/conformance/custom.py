@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback import nn
+from pullback import darknet, nn
 
 from .cases import array_of
 from .outcome import Mismatch
@@ -83,3 +83,49 @@ def check_every_part_is_needed(checkpoint: Path) -> None:
             require(word in str(error), f"without {word} loading says: {error}")
         else:
             raise Mismatch(f"a checkpoint without {word} was loaded")
+
+
+ONE_NUMBER = """
+[net]
+height=1
+width=1
+channels=1
+[implicit]
+filters=1
+std=0
+"""
+
+
+def test_weights_header_seen_width(case: dict[str, Any], backend: str) -> None:
+    """The header counts images in 8 bytes from version 0.2 on, in 4 before; the numbers behind it stay in place."""
+    content = array_of(case["inputs"]["bytes"]).tobytes()
+    older = bytes.fromhex("00000000 01000000 00000000 00000000 0000803f")
+    major = bytes.fromhex("01000000 00000000 00000000 0000000000000000 0000803f")
+    network = darknet.from_darknet(darknet.parse_cfg(ONE_NUMBER))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "one.weights"
+
+        def load(written: bytes) -> np.ndarray:
+            path.write_bytes(written)
+            darknet.load_weights(network, path)
+            (value,) = network.get_values().values()
+            return value.ravel()
+
+        for written, version, length in ((content, (0, 2, 0), 20), (older, (0, 1, 0), 16), (major, (1, 0, 0), 20)):
+            network.set_values({name: v * 0 for name, v in network.get_values().items()})
+            require(load(written).tolist() == [1.0], f"version {version}: the number read isn't 1")
+            header = darknet.read_header(path)
+            found = (header.major, header.minor, header.revision)
+            require(found == version and header.seen == 0, f"version {version}, seen 0 are read as {header}")
+            require(header.length == length, f"version {version}: a header of {header.length} bytes, expected {length}")
+        for wrong in (content[:-4], content + content[-4:]):
+            before = network.get_values()
+            try:
+                load(wrong)
+            except ValueError as error:
+                told = str(len(content)) in str(error) and str(len(wrong)) in str(error)
+                require(told, f"the lengths {len(content)} and {len(wrong)} aren't both in: {error}")
+            else:
+                raise Mismatch(f"{len(wrong)} bytes were loaded, {len(content)} are expected")
+            same = all(np.array_equal(v, before[name]) for name, v in network.get_values().items())
+            require(same, "a refused file changed the network")

@@ -12,7 +12,7 @@ from .outcome import FAILED, PASSED, SKIPPED, Mismatch, compare
 from .runner import custom_tests, run_folder
 
 BACKENDS = ("reference", "native")
-CASES = [case for case in cases.load(DATA / "cases") if case["category"] != "darknet"]
+CASES = cases.load(DATA / "cases")
 VECTORS = golden.Golden(DATA / "golden")
 
 

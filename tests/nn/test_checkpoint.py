@@ -226,6 +226,8 @@ def test_foreign_files(tmp_path):
         (lambda d: d["layers"].append(dict(d["layers"][5])), "there is no value for 'connected_7.weight'"),
         (lambda d: (d["layers"].pop(5), d.update(outputs=[-1])), "it holds 'connected_5.bias', which no layer owns"),
         (lambda d: d["layers"][1].update(name="other"), "there is no value for 'other.weight'"),
+        (lambda d: d["optimizer"].append("first.weight.speed"), "optimizer's 'first.weight.speed' is missing"),
+        (lambda d: d["optimizer"].remove("steps"), "optimizer's 'steps' is nowhere described"),
         (lambda d: d.pop("layers"), "description is damaged"),
         (lambda d: d.update(layers=3), "description is damaged"),
     ],
@@ -236,6 +238,16 @@ def test_a_changed_description(net, tmp_path, change, message):
     edited(path, change)
     with pytest.raises(pb.PullbackError, match=message):
         nn.Network.load(path)
+
+
+@pytest.mark.parametrize("slot", ["steps", "first.weight.mean"])
+def test_an_optimizer_array_is_missing(net, tmp_path, slot):
+    path = tmp_path / "net.safetensors"
+    net.save(path)
+    saved = checkpoint.read(path)
+    del saved.state[slot]
+    with pytest.raises(pb.FormatError, match=f"the optimizer's '{slot}' is missing"):
+        checkpoint.restore(saved)
 
 
 def test_optimizer_arrays_of_another_shape(net, rng, tmp_path):

@@ -51,6 +51,7 @@ def snapshot(network: "Network") -> Snapshot:
         "layers": [node.layer for node in network.nodes],
         "outputs": [node.index for node in network.outputs],
         "recipe": recipe,
+        "optimizer": sorted(network.optimizer_state),
         "draws": int(network.draws.get_value()),
         "history": network.history.epochs,
         "cursor": network.cursor,
@@ -84,11 +85,15 @@ def restore(saved: Snapshot, dtype: str | None = None) -> "Network":
         network._cursor = described["cursor"]
         network.metadata = described["metadata"]
         recipe = decode(described["recipe"])
+        slots = set(described["optimizer"])
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"its description is damaged: {error!r}") from None
     if recipe is not None:
         network.recipe = recipe
         network._adopt_rate()
+    if slots != set(saved.state):
+        name = min(slots ^ set(saved.state))
+        raise FormatError(f"the optimizer's {name!r} is {'missing' if name in slots else 'nowhere described'}")
     for name, value in saved.state.items():
         value = value.astype(network.dtype) if value.dtype.kind == "f" and value.ndim else value
         network.optimizer_state[name] = SharedVariable(value, TensorType(value.dtype.name, value.shape), name)

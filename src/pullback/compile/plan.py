@@ -231,8 +231,7 @@ class Plan:
 
     def _host_call(self, step: HostCall, kept, targets, workspace) -> None:
         inputs = [self._array(x, kept, targets, workspace) if isinstance(x, Buffer) else x for x in step.inputs]
-        with np.errstate(all="ignore"):
-            results = run_node(step.node, inputs, host_perform(step.node.op))
+        results = run_node(step.node, inputs, host_perform(step.node.op))
         for buffer, result in zip(step.outputs, results):
             self._array(buffer, kept, targets, workspace)[...] = result
 

@@ -122,10 +122,9 @@ class Staged:
         values.update(zip(self.crossing, self.plan.run(arrays, workspace)))
         from .host import host_perform
 
-        with np.errstate(all="ignore"):
-            for node in self.ready:
-                inputs = [values[v] if v in values else _leaf_value(v) for v in node.inputs]
-                values.update(zip(node.outputs, run_node(node, inputs, host_perform(node.op))))
+        for node in self.ready:
+            inputs = [values[v] if v in values else _leaf_value(v) for v in node.inputs]
+            values.update(zip(node.outputs, run_node(node, inputs, host_perform(node.op))))
         results = self.rest.run([values[v] for v in self.known])
         n = len(self.program.outputs)
         for s, array in zip(self.program.updates, results[n:]):
@@ -147,8 +146,7 @@ def schedule(
 def run_reference(program: Program, arrays: Sequence[np.ndarray], check: Check | None = None) -> list[np.ndarray]:
     """Each op's `perform` in order, then all updates together. `check(node, inputs, outputs)` sees every node."""
     roots = [*program.outputs, *program.updates.values()]
-    with np.errstate(all="ignore"):
-        values = evaluate(roots, dict(zip(program.inputs, arrays)), program.order, check)
+    values = evaluate(roots, dict(zip(program.inputs, arrays)), program.order, check)
     n = len(program.outputs)
     results = [np.array(a, copy=True, order="C") for a in values[:n]]
     new_values = [s.type.filter(np.array(a)) for s, a in zip(program.updates, values[n:])]

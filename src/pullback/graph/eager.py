@@ -39,8 +39,7 @@ class EagerValues:
         """Called for each new node."""
         inputs = [self.get(v) for v in node.inputs]
         if all(array is not None for array in inputs):
-            with np.errstate(all="ignore"):
-                self._arrays.update(zip(node.outputs, run_node(node, inputs)))
+            self._arrays.update(zip(node.outputs, run_node(node, inputs)))
 
 
 @contextlib.contextmanager

@@ -37,7 +37,8 @@ def run_node(
     node: Apply, inputs: Sequence[np.ndarray], perform: Callable[..., Any] | None = None
 ) -> list[np.ndarray]:
     """Call the op's `perform` (or another that means the same) and check what it returned against the node's types."""
-    result = (perform or node.op.perform)(*inputs)
+    with np.errstate(all="ignore"):  # infinities and NaN are values
+        result = (perform or node.op.perform)(*inputs)
     arrays = [np.asarray(a) for a in (result if isinstance(result, (tuple, list)) else (result,))]
     if len(arrays) != len(node.outputs):
         raise GraphError(f"{node.op}.perform returned {len(arrays)} arrays, its node has {len(node.outputs)} outputs")

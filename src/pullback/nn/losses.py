@@ -40,11 +40,22 @@ def aligned(output: Variable, target: Variable) -> Variable:
 
 
 class Loss(Configuration):
-    """Base of all losses. A subclass writes `__call__`, and `target_type` if targets aren't of the output's shape."""
+    """Base of all losses. A subclass writes `values` or `__call__`, and `target_type` if targets aren't of the output's
+    shape."""
 
     def __call__(self, output: Variable, target: Variable) -> Variable:
         """One number per sample, of shape (batch,)."""
-        raise NotImplementedError(f"{type(self).__name__} must define __call__(self, output, target)")
+        return self.per_sample(self.values(output, target))
+
+    def values(self, output: Variable, target: Variable) -> Variable:
+        """What `per_sample` takes together: one number per sample and step, or per sample and output."""
+        raise NotImplementedError(
+            f"{type(self).__name__} defines no values(self, output, target): it can't leave steps of a sequence out"
+        )
+
+    def per_sample(self, values: Variable) -> Variable:
+        """One number per sample: the sum of its values."""
+        return per_sample(values)
 
     def target_type(self, output: Spec, target: np.ndarray) -> TensorType:
         """The type of the symbolic target for targets such as `target`; targets of the wrong shape or dtype are
@@ -113,7 +124,7 @@ class CrossEntropy(Loss):
                 f"CrossEntropy: label_smoothing={self.label_smoothing}; expected at least 0, less than 1"
             )
 
-    def __call__(self, output, target):
+    def values(self, output, target):
         scores = logits(output)
         scores = output if scores is None else scores
         if target.ndim == output.ndim:
@@ -122,7 +133,7 @@ class CrossEntropy(Loss):
         if self.label_smoothing:
             even = -ops.mean(ops.log_softmax(scores), axis=-1)
             loss = (1.0 - self.label_smoothing) * loss + self.label_smoothing * even
-        return per_sample(loss)
+        return loss
 
     def target_type(self, output, target):
         if not output.shape or output.shape[-1] is None:
@@ -168,9 +179,9 @@ class BinaryCrossEntropy(Loss):
     together with the loss; else it is taken as log-odds. Targets lie between 0 and 1.
     """
 
-    def __call__(self, output, target):
+    def values(self, output, target):
         scores = log_odds(output)
-        return per_sample(ops.bce_with_logits(output if scores is None else scores, aligned(output, target)))
+        return ops.bce_with_logits(output if scores is None else scores, aligned(output, target))
 
     def check(self, output, target):
         refuse_non_finite("y", target)
@@ -194,8 +205,11 @@ class MeanSquaredError(Loss):
         """What each difference costs."""
         return ops.square(difference)
 
-    def __call__(self, output, target):
-        return per_sample(self.deviation(output - aligned(output, target)), mean=self.over_outputs == "mean")
+    def values(self, output, target):
+        return self.deviation(output - aligned(output, target))
+
+    def per_sample(self, values):
+        return per_sample(values, mean=self.over_outputs == "mean")
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ from .recipe import (
 
 if TYPE_CHECKING:
     from ..testing import Report
+    from .flow import GradientFlow
     from .fitting import Training
 
 PREDICT_BATCH = 256
@@ -143,11 +144,14 @@ class Network:
             raise ArgumentTypeError(f"the network has {len(self.inputs)} inputs, got {len(inputs)}")
         context = Context() if context is None else context
         given = iter(inputs)
-        values: list[Variable] = []
+        values = context.values = []
         for node in self.nodes:
             if node.sources:
                 around = replace(context, training=False) if node.layer.frozen else context
-                values.append(node.layer.apply(node.parameters, [values[i] for i in node.sources], around))
+                taken = [values[i] for i in node.sources]
+                values.append(node.layer.apply(node.parameters, taken, around))
+                if taken[0] in context.lengths and node.output.shape[:1] == node.inputs[0].shape[:1]:
+                    context.lengths.setdefault(values[-1], context.lengths[taken[0]])
             else:
                 values.append(next(given))
         results = [values[node.index] for node in self.outputs]
@@ -168,6 +172,13 @@ class Network:
             for key, v in node.parameters.items()
             if node.described[key].trainable and not node.layer.frozen
         ]
+
+    def reset_states(self) -> None:
+        """Let stateful recurrent layers begin anew, with zeros."""
+        for node in self.nodes:
+            for key, v in node.parameters.items():
+                if node.described[key].state:
+                    v.set_value(np.zeros_like(v.storage))
 
     def get_values(self) -> dict[str, np.ndarray]:
         """Copies of all parameters, by name."""
@@ -444,6 +455,22 @@ class Network:
         from .checking import check_gradients
 
         return check_gradients(self, X, y, samples, points, seed)
+
+    def gradient_flow(self, X: Any, y: Any, *, samples: int = 256, seed: int = 0) -> "GradientFlow":
+        """How the signal runs forward and the gradient backward, layer by layer: sizes, saturated activations, dead
+        units, layers that learn nothing. For networks that don't learn as they should.
+
+        Args:
+            X, y: data; so many rows of it, drawn by the seed, are looked at.
+            samples: rows.
+            seed: of the draw.
+
+        Returns:
+            A GradientFlow: `print` shows it as a table with a remark where something is wrong.
+        """
+        from .flow import gradient_flow
+
+        return gradient_flow(self, X, y, samples, seed)
 
     # --- telling and keeping ------------------------------------------------------------------------------------------
     def summary(self, file: Any = None) -> None:

@@ -102,7 +102,7 @@ def cost_and_sums(
     sample_weights = targets[len(outputs) :] or [None] * len(outputs)
     cost: Variable | None = None
     for loss, weight, output, target, own in zip(recipe.losses, recipe.weights, outputs, targets, sample_weights):
-        losses = loss(output, target)
+        losses = loss_of_steps(loss, output, target, context.lengths.get(output))
         term = ops.mean(losses if own is None else own * losses)
         term = term if weight == 1 else weight * term
         cost = term if cost is None else cost + term
@@ -118,6 +118,16 @@ def cost_and_sums(
     ]
     cost.name = "cost"
     return cost, sums
+
+
+def loss_of_steps(loss: Loss, output: Variable, target: Variable, lengths: Variable | None) -> Variable:
+    """The loss of each sample; of a sequence, over the steps that count."""
+    if lengths is None:
+        return loss(output, target)
+    values = loss.values(output, target)  # (batch, time, ...)
+    counts = ops.less(ops.arange(ops.length(values, 1)), ops.expand_dims(lengths, 1))
+    counts = ops.expand_dims(counts, tuple(range(2, values.ndim)))
+    return loss.per_sample(ops.where(counts, values, ops.zeros_like(values)))
 
 
 def decaying(network: "Network") -> list[SharedVariable]:
@@ -195,15 +205,20 @@ def update_function(network: "Network", recipe: Recipe) -> Function:
 def evaluation_function(network: "Network", recipe: Recipe, target_types: Sequence[TensorType]) -> Function:
     """The cost and the metrics' sums, with layers as at predict."""
     inputs, targets = symbols(network, target_types)
-    cost, sums = cost_and_sums(network, recipe, inputs, targets, network.context(training=False))
-    return function([*inputs, *targets], [cost, *sums], name="evaluate", on_unused_input="ignore")
+    context = network.context(training=False)
+    cost, sums = cost_and_sums(network, recipe, inputs, targets, context)
+    return function(
+        [*inputs, *targets], [cost, *sums], updates=context.updates, name="evaluate", on_unused_input="ignore"
+    )
 
 
 def prediction_function(network: "Network") -> Function:
     """The outputs, with layers as at predict."""
     inputs = [input_variable(node) for node in network.inputs]
-    results = network(*inputs)
-    return function(inputs, results if isinstance(results, list) else [results], name="predict")
+    context = Context()
+    results = network(*inputs, context=context)
+    outputs = results if isinstance(results, list) else [results]
+    return function(inputs, outputs, updates=context.updates, name="predict")
 
 
 class Totals:

@@ -7,10 +7,13 @@ from .combine import Add, Concatenate, Lambda, Residual
 from .convolution import AvgPool, Convolutional, MaxPool
 from .merge import Route, Shortcut
 from .normalization import BatchNorm
+from .recurrent import GRU, LSTM, Bidirectional, Embedding, Masking, SimpleRNN, TimeDistributed
 from .sample_norm import GroupNorm, LayerNorm, RMSNorm
+from .sublayers import CRNN, RNN, ConvLSTM
 
 __all__ = [
-    "Activation", "Add", "AvgPool", "BatchNorm", "Concatenate", "Connected", "Context", "Convolutional", "Dropout",
-    "Flatten", "GroupNorm", "Input", "Lambda", "Layer", "LayerNorm", "Logistic", "MaxPool", "MultiHeadAttention",
-    "Parameter", "RMSNorm", "Residual", "Route", "Shortcut", "Softmax", "Spec",
+    "Activation", "Add", "AvgPool", "BatchNorm", "Bidirectional", "CRNN", "Concatenate", "Connected", "Context",
+    "ConvLSTM", "Convolutional", "Dropout", "Embedding", "Flatten", "GRU", "GroupNorm", "Input", "LSTM", "Lambda",
+    "Layer", "LayerNorm", "Logistic", "Masking", "MaxPool", "MultiHeadAttention", "Parameter", "RMSNorm", "RNN",
+    "Residual", "Route", "Shortcut", "SimpleRNN", "Softmax", "Spec", "TimeDistributed",
 ]  # fmt: skip

@@ -46,6 +46,7 @@ class Parameter:
         trainable: False for what is not learnt by gradient, e.g. running statistics.
         decays: whether weight decay and the l1 and l2 penalties apply: weights yes, biases and scales no.
         learning_rate: multiplies the layer's.
+        state: whether it is carried from batch to batch and `Network.reset_states` fills it with zeros.
     """
 
     shape: tuple[int, ...]
@@ -53,6 +54,7 @@ class Parameter:
     trainable: bool = True
     decays: bool = False
     learning_rate: float = 1.0
+    state: bool = False
 
 
 @dataclass
@@ -64,12 +66,17 @@ class Context:
         random: where layers draw random numbers.
         updates: {parameter: its next value}, left by layers with running statistics.
         scoring: whether the outputs go into losses: layers that decode, such as Yolo, leave that to the loss.
+        lengths: {sequence: how many steps of each example count, (batch,)}, left by layers that know, and passed on
+            from what goes into a layer to what comes out of it if that has the same time axis.
+        values: what each layer put out, in their order, left by the network.
     """
 
     training: bool = False
     random: RandomStream = field(default_factory=RandomStream)
     updates: dict[SharedVariable, Variable] = field(default_factory=dict)
     scoring: bool = False
+    lengths: dict[Variable, Variable] = field(default_factory=dict)
+    values: list[Variable] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Layers over sequences (time, features) that carry a state from step to step, and layers around such ones.
 
-How many steps of an example count travels with it: an `Embedding` or `Masking` layer, or an input named by `lengths`, says
-so, layers that keep the time axis pass it on, and the steps beyond have no effect on states, outputs or the cost.
+How many steps of an example count travels with it: an `Embedding` or `Masking` layer, or an input named by `lengths`,
+says so, layers that keep the time axis pass it on, and the steps beyond have no effect on states, outputs or the cost.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,8 +45,8 @@ class RecurrentLayer(Layer):
         units: how many numbers the state has, and the output at each step.
         return_sequences: whether all steps come out, (time, units), or the last one only, (units,).
         reverse: walk from the last step to the first; what comes out stays in the order of time.
-        lengths: a layer with one whole number per example, of shape (): how many of its steps count. Past them the state
-            stays as it is, and outputs are 0. Unless given, they travel with the input.
+        lengths: a layer with one whole number per example, of shape (): how many of its steps count. Past them the
+            state stays as it is, and outputs are 0. Unless given, they travel with the input.
         dropout, recurrent_dropout: in training, these shares of the inputs and of the state that is fed back are set to
             0, at all steps the same ones (Gal and Ghahramani 2016).
         stateful: the number of examples in every batch: each begins with the state in which the example at its place in
@@ -54,7 +54,8 @@ class RecurrentLayer(Layer):
             `net.reset_states()` to begin anew. None: every example begins with zeros.
         initial, recurrent_initial: rules for the first weights on the input and on the state.
 
-    Parameters: `weight` (features, blocks * units), `recurrent_weight` (units, blocks * units), `bias` (blocks * units,).
+    Parameters: `weight` (features, blocks * units), `recurrent_weight` (units, blocks * units), `bias`
+    (blocks * units,).
     """
 
     units: int

@@ -44,7 +44,7 @@ def _rewrite(graph: FunctionGraph, facts: Facts, which: str) -> None:
         rewrite(graph, RULES[which], facts)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _rewritten(held: ClosedGraph, which: str) -> ClosedGraph:
     """A graph that an op holds, rewritten but not fused: whoever runs it knows more about its shapes."""
     graph = FunctionGraph(held.inputs, held.outputs)

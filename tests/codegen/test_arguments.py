@@ -1,4 +1,4 @@
-"""Argument blocks and aligned buffers."""
+"""Argument blocks."""
 
 import re
 import struct
@@ -10,7 +10,6 @@ from pullback.codegen import (
     ArgumentBlock,
     T,
     address_of,
-    aligned_empty,
     bool_,
     call,
     f32,
@@ -114,14 +113,3 @@ def test_counts_and_names():
         made.set("z", 1)
     with pytest.raises(KernelError, match="type parameter T is open"):
         ArgumentBlock(everything, *VALUES, np.zeros(10))
-
-
-@pytest.mark.parametrize("shape", [0, 1, 7, (3, 5), (2, 0), (4, 3, 2), ()])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bool", "int8"])
-def test_aligned_empty(shape, dtype):
-    made = aligned_empty(shape, dtype)
-    assert address_of(made) % 64 == 0
-    assert made.shape == np.empty(shape).shape and made.dtype == dtype
-    assert made.flags.c_contiguous and made.flags.writeable
-    made[...] = 1
-    assert (made == 1).all()

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -55,15 +55,15 @@ def under_isa(isa: str, module: str, function: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def assert_same_on_any_threads(op: Op, *arrays: np.ndarray) -> None:
-    """The same bits on 1, 2 and 3 threads."""
+def assert_same_on_any_threads(run: Callable[[], Sequence[np.ndarray]]) -> None:
+    """`run` gives the same bits on 1, 2 and 3 threads."""
     before, results = codegen.get_threads(), []
     try:
         for threads in (1, 2, 3):
             codegen.set_threads(threads)
-            results.append(native(op, *arrays))
+            results.append(run())
     finally:
         codegen.set_threads(before)
     for other in results[1:]:
-        for first, again in zip(results[0], other):
+        for first, again in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(first, again)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from pullback import codegen
 from pullback.ops.conv import Convolution, ConvolutionGradFilters, ConvolutionGradInputs, Filtering
-from tests.compile.agreement import assert_close, native, reference, under_isa
+from tests.compile.agreement import assert_close, assert_same_on_any_threads, native, reference, under_isa
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 ULPS = 8  # of the largest sum of magnitudes: what rounding can do to sums of this length, and no mistake survives
@@ -154,17 +153,7 @@ def test_results_do_not_depend_on_the_number_of_threads(name):
     one = NAMED[name]
     big = Case(one.filtering, 8, tuple(2 * n for n in one.lengths), one.into, one.out, one.sizes)
     passes = list(big.passes(*big.arrays(0, "float32")))
-    results = []
-    before = codegen.get_threads()
-    try:
-        for threads in (1, 2, 3):
-            codegen.set_threads(threads)
-            results.append([native(op, *inputs)[0] for _, op, inputs in passes])
-    finally:
-        codegen.set_threads(before)
-    for other in results[1:]:
-        for first, again in zip(results[0], other):
-            np.testing.assert_array_equal(first, again)
+    assert_same_on_any_threads(lambda: [native(op, *inputs)[0] for _, op, inputs in passes])
 
 
 def check_all() -> None:

@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from pullback import codegen
 from pullback.errors import ShapeError
 from pullback.ops.geometry import Windows
 from pullback.ops.pool import AvgPool, AvgPoolGrad, MaxPool, PoolGather, PoolScatter
-from tests.compile.agreement import assert_close, native, reference, under_isa
+from tests.compile.agreement import assert_close, assert_same_on_any_threads, native, reference, under_isa
 
 
 def windows(size, stride=None, padding=0, dilation=1, ceil=False) -> Windows:
@@ -108,20 +107,14 @@ def test_results_do_not_depend_on_the_number_of_threads(name):
     over, shape, axes = NAMED[name]
     rng = np.random.default_rng(0)
     x = rng.standard_normal((64, 32, 32, 24)).astype("float32")
-    before = codegen.get_threads()
-    results = []
-    try:
-        for threads in (1, 2, 3):
-            codegen.set_threads(threads)
-            y, index = native(MaxPool(over, axes), x)
-            average = AvgPool(over, axes)
-            gradients = native(PoolScatter(axes, over), y, index, x) + native(AvgPoolGrad(average), y, x)
-            results.append([y, index, *gradients, *native(average, x)])
-    finally:
-        codegen.set_threads(before)
-    for other in results[1:]:
-        for first, again in zip(results[0], other):
-            np.testing.assert_array_equal(first, again)
+
+    def both_ways():
+        y, index = native(MaxPool(over, axes), x)
+        average = AvgPool(over, axes)
+        gradients = native(PoolScatter(axes, over), y, index, x) + native(AvgPoolGrad(average), y, x)
+        return [y, index, *gradients, *native(average, x)]
+
+    assert_same_on_any_threads(both_ways)
 
 
 def check_all() -> None:

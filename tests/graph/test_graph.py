@@ -5,7 +5,17 @@ import pytest
 
 import pullback as pb
 from pullback.errors import GraphError, MissingInputError
-from pullback.graph import ClosedGraph, ancestors, evaluate, leaves, shared_variables, to_dot, to_svg, toposort
+from pullback.graph import (
+    ClosedGraph,
+    aligned_empty,
+    ancestors,
+    evaluate,
+    leaves,
+    shared_variables,
+    to_dot,
+    to_svg,
+    toposort,
+)
 
 
 def test_nodes_come_after_what_they_need():
@@ -63,9 +73,7 @@ def test_closed_graphs_have_no_free_leaf():
         ClosedGraph([x], [x + s])
     graph = ClosedGraph([x, s], [pb.exp(x) + s])
     a, b = pb.dvector("a"), pb.dvector("b")
-    np.testing.assert_allclose(
-        evaluate(graph(a * 2, b), {a: np.zeros(2), b: np.ones(2)})[0], [2, 2]
-    )
+    np.testing.assert_allclose(evaluate(graph(a * 2, b), {a: np.zeros(2), b: np.ones(2)})[0], [2, 2])
 
 
 def test_evaluate_takes_inner_values_and_misses_inputs():
@@ -93,3 +101,14 @@ def test_truth_and_identity():
     assert x == x and not x == y and x in [y, x] and {x: 1}[x] == 1
     with pytest.raises(TypeError, match="pb.equal"):
         bool(x > y)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (7,), (3, 5), (2, 0), (4, 3, 2), ()])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bool", "int8"])
+def test_memory_begins_on_a_cache_line(shape, dtype):
+    made = aligned_empty(shape, dtype)
+    assert made.ctypes.data % 64 == 0
+    assert made.shape == shape and made.dtype == dtype
+    assert made.flags.c_contiguous and made.flags.writeable
+    made[...] = 1
+    assert (made == 1).all()

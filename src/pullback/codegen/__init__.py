@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from .arguments import ArgumentBlock, address_of, aligned_empty, call
+from .arguments import ArgumentBlock, address_of, call
 from .intrinsics import *
 from .intrinsics import INTRINSICS
 from .kernel import Kernel, KernelInstance, from_source, helper, kernel
@@ -16,7 +16,7 @@ from .units import assembly, ir, link
 
 __all__ = [
     "BY_DTYPE", "ArgumentBlock", "Kernel", "KernelInstance", "Launch", "T", "TypeParameter", "address_of",
-    "aligned_empty", "assembly", "bool_", "call", "f16", "f32", "f64", "from_source", "get_threads", "helper", "i32",
+    "assembly", "bool_", "call", "f16", "f32", "f64", "from_source", "get_threads", "helper", "i32",
     "i64", "i8", "ir", "isa", "kernel", "link", "ptr", "run", "set_flush_denormals", "set_threads", "u32", "u64", "u8",
     *INTRINSICS,
 ]  # fmt: skip

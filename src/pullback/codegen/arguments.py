@@ -1,6 +1,5 @@
-"""What kernels are called with: aligned buffers and argument blocks."""
+"""What kernels are called with: argument blocks."""
 
-import math
 import struct
 from typing import Any
 
@@ -11,19 +10,6 @@ from .kernel import Kernel, KernelInstance, Parameter, as_instance
 from .launcher import run
 from .types import Pointer, bool_, f32
 from .units import link
-
-ALIGNMENT = 64
-
-
-def aligned_empty(shape: int | tuple[int, ...], dtype: Any = np.uint8) -> np.ndarray:
-    """An uninitialised C-ordered array that begins at a multiple of 64 bytes: a cache line, an AVX-512 vector.
-
-    NumPy promises 16 bytes only; then every 64-byte access touches two cache lines.
-    """
-    dtype = np.dtype(dtype)
-    size = math.prod(shape if isinstance(shape, tuple) else (shape,)) * dtype.itemsize
-    raw = np.empty(size + ALIGNMENT, np.uint8)
-    return np.ndarray(shape, dtype, raw, offset=-address_of(raw) % ALIGNMENT)
 
 
 def address_of(array: np.ndarray) -> int:

@@ -13,10 +13,29 @@ looked at, and a tile (or a row of the filters' gradient) where one isn't finite
 
 from collections.abc import Callable, Sequence
 
-from ..codegen import VL, Kernel, T, from_source, i64, isnan, kernel, ptr, vec, vrange
+from ..codegen import (
+    VL,
+    Kernel,
+    T,
+    from_source,
+    i64,
+    isnan,
+    kernel,
+    ld,
+    local,
+    prefetch,
+    ptr,
+    regs,
+    st,
+    unroll,
+    vec,
+    vrange,
+    vtrans,
+)
 from .conv import panel_tile
 
 DEPTH = 512  # rows of a panel that are used at a time
+AHEAD = 8  # rows of filters that are fetched before they are needed
 APART = 32  # elements between planes, which would else lie a power of two apart and share cache sets
 
 
@@ -136,23 +155,51 @@ FILTER_GRADIENT_4 = transform("filter_gradient_4", filter_gradient_4, 6, True)
 
 
 @kernel
-def filters_in(w: ptr(T), u: ptr(T), channels: i64, columns: i64, whole: i64, EDGE: i64, NV: i64, lo: i64, hi: i64):
-    """u[plane, panel, channel, NV * VL] from w[3, 3, channels, columns]; lo, hi: channels.
+def filters_in(
+    w: ptr(T), u: ptr(T), channels: i64, columns: i64, u_panel: i64, base: i64,
+    EDGE: i64, NV: i64, TURNED: i64, lo: i64, hi: i64,
+):  # fmt: skip
+    """u[panel - base, plane, channel, NV * VL] from w[3, 3, channels, columns]; lo, hi: panels of columns.
 
-    The last panel may be narrower. `whole`: columns rounded up to full vectors; what lies beyond `columns` isn't used.
+    Panels are `u_panel` elements apart and planes APART further than they are long; the last panel is as narrow as full
+    vectors allow, and its surplus columns are never used.
+    TURNED: w is [3, 3, columns, channels], to be turned round.
     """
-    across = channels * columns
-    plane = channels * whole
-    for c in range(lo, hi):
-        for k in range(0, whole, NV * VL):
-            width = min(whole - k, NV * VL)
-            source = w + (c * columns + k)
-            target = u + (k * channels + c * width)
-            n = min(columns - k, width)
-            if EDGE == 4:
-                FILTER_4(source, 3 * across, across, target, 6 * plane, plane, n)
-            else:
-                FILTER_2(source, 3 * across, across, target, 4 * plane, plane, n)
+    tap = channels * columns
+    for p in range(lo, hi):
+        n = p * NV * VL
+        wide = min((columns - n + VL - 1) // VL, NV) * VL
+        plane = channels * wide + APART
+        target = u + (p - base) * u_panel
+        if TURNED == 0:
+            for c in range(channels):
+                source = w + (c * columns + n)
+                for t in unroll(9):
+                    for part in unroll(NV):
+                        prefetch(source + (t * tap + AHEAD * columns + part * VL))
+                if EDGE == 4:
+                    FILTER_4(source, 3 * tap, tap, target + c * wide, 6 * plane, plane, min(wide, columns - n))
+                else:
+                    FILTER_2(source, 3 * tap, tap, target + c * wide, 4 * plane, plane, min(wide, columns - n))
+        else:
+            block = regs(VL, T)
+            turned = local(9 * VL * VL, T)  # [3, 3, VL channels, VL columns]
+            for c in range(0, channels, VL):
+                for part in range(0, wide, VL):
+                    for t in range(9):
+                        for i in unroll(VL):
+                            row = w + (t * tap + min(n + part + i, columns - 1) * channels + c)
+                            prefetch(row + 2 * VL)
+                            block[i] = ld(row, channels - c)
+                        vtrans(block)
+                        for i in unroll(VL):
+                            st(turned + ((8 - t) * VL + i) * VL, block[i])
+                    for i in range(min(VL, channels - c)):
+                        to = target + ((c + i) * wide + part)
+                        if EDGE == 4:
+                            FILTER_4(turned + i * VL, 3 * VL * VL, VL * VL, to, 6 * plane, plane, VL)
+                        else:
+                            FILTER_2(turned + i * VL, 3 * VL * VL, VL * VL, to, 4 * plane, plane, VL)
 
 
 @kernel
@@ -202,36 +249,53 @@ def tiles_in(
 @kernel
 def multiply(
     a: ptr(T), b: ptr(T), c: ptr(T), m_count: i64, n_count: i64, k_count: i64,
-    a_plane: i64, a_m: i64, a_k: i64, b_plane: i64, b_panel: i64, b_k: i64, c_plane: i64, accumulate: i64,
-    LOW: i64, HIGH: i64, NV: i64, TAIL: i64, lo: i64, hi: i64,
+    a_plane: i64, a_m: i64, a_k: i64, b_plane: i64, b_panel: i64, b_k: i64, c_plane: i64, planes: i64,
+    accumulate: i64, LOW: i64, HIGH: i64, NV: i64, TAIL: i64, lo: i64, hi: i64,
 ):  # fmt: skip
-    """c[plane, m, n] (+)= a[plane, m, k] b[plane, k, n]; n_count is a multiple of VL; lo, hi: units (plane, panel).
+    """c[plane, m, n] (+)= a[plane, m, k] b[plane, k, n]; n_count is a multiple of VL; lo, hi: units (panel, plane).
 
-    b_k: from row to row of b, or 0 if its panels lie by themselves. b_panel: from column to column at a panel's border.
+    b_k: from row to row of b, or 0 if b is made of panels as `filters_in` makes them.
     """
-    width = NV * VL
-    panels = (n_count + width - 1) // width
     tiles = (m_count + HIGH - 1) // HIGH
-    for u in range(lo, hi):
-        plane = u // panels
-        n = u % panels * width
-        wide = min(n_count - n, width)
+    for unit in range(lo, hi):
+        plane = unit % planes
+        n = unit // planes * NV * VL
+        wide = min(n_count - n, NV * VL)
         row = b_k if b_k != 0 else wide
+        panel = b + (unit // planes * b_panel + plane * (b_plane if b_k != 0 else k_count * wide + APART))
         for k in range(0, k_count, DEPTH):
             for t in range(tiles):
                 m = t * m_count // tiles
                 panel_tile(
-                    a + (plane * a_plane + m * a_m + k * a_k), b + (plane * b_plane + n * b_panel + k * row),
-                    c + (plane * c_plane + m * n_count + n), (t + 1) * m_count // tiles - m, wide, 1, 0, 0,
-                    min(DEPTH, k_count - k), a_m, a_k, row, n_count, k + accumulate, LOW, HIGH, NV, TAIL, 0,
+                    a + (plane * a_plane + m * a_m + k * a_k), panel + k * row, c + (plane * c_plane + m * n_count + n),
+                    (t + 1) * m_count // tiles - m, wide, 1, 0, 0, min(DEPTH, k_count - k), a_m, a_k, row, n_count,
+                    k + accumulate, LOW, HIGH, NV, TAIL, 0,
                 )  # fmt: skip
+
+
+@kernel
+def multiply_filters(
+    v: ptr(T), w: ptr(T), m: ptr(T), scratch: ptr(T), m_count: i64, columns: i64, channels: i64, whole: i64,
+    v_plane: i64, m_plane: i64, u_panel: i64, EDGE: i64, LOW: i64, HIGH: i64, NV: i64, TAIL: i64, TURNED: i64,
+    lo: i64, hi: i64, tid: i64,
+):  # fmt: skip
+    """m[plane, tile, column] of all tiles; each panel of filters is transformed and used at once; lo, hi: panels."""
+    planes = (EDGE + 2) * (EDGE + 2)
+    u = scratch + tid * u_panel
+    for p in range(lo, hi):
+        filters_in(w, u, channels, columns, u_panel, p, p, p + 1, EDGE=EDGE, NV=NV, TURNED=TURNED)
+        multiply(
+            v, u - p * u_panel, m, m_count, whole, channels, v_plane, channels, 1, 0, u_panel, 0, m_plane, planes, 0,
+            p * planes, (p + 1) * planes, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL,
+        )  # fmt: skip
 
 
 @kernel
 def tiles_out(
     m: ptr(T), y: ptr(T), patch: ptr(T), x: ptr(T), w: ptr(T), height: i64, width: i64, columns: i64,
     down: i64, across: i64, base: i64, m_plane: i64, m_tile: i64, patch_size: i64,
-    x_height: i64, x_width: i64, channels: i64, top: i64, left: i64, EDGE: i64, lo: i64, hi: i64, tid: i64,
+    x_height: i64, x_width: i64, channels: i64, top: i64, left: i64, EDGE: i64, TURNED: i64,
+    lo: i64, hi: i64, tid: i64,
 ):  # fmt: skip
     """The tiles [lo, hi) of y from m[plane, tile - base]; a tile that isn't finite is computed from x and w."""
     for q in range(lo, hi):
@@ -263,14 +327,15 @@ def tiles_out(
                 for j in range(pixels):
                     direct_pixel(
                         x + n * x_height * x_width * channels, w, target + (i * width + j) * columns,
-                        x_height, x_width, channels, columns, y0 + i - top, x0 + j - left,
+                        x_height, x_width, channels, columns, y0 + i - top, x0 + j - left, TURNED=TURNED,
                     )  # fmt: skip
 
 
 @kernel
 def direct_pixel(
-    x: ptr(T), w: ptr(T), y: ptr(T), height: i64, width: i64, channels: i64, columns: i64, y0: i64, x0: i64
-):
+    x: ptr(T), w: ptr(T), y: ptr(T), height: i64, width: i64, channels: i64, columns: i64, y0: i64, x0: i64,
+    TURNED: i64,
+):  # fmt: skip
     """y[columns] = the sum over the 3x3 window of x that begins at (y0, x0)."""
     for k in vrange(columns):
         total = vec(T(0))
@@ -278,7 +343,10 @@ def direct_pixel(
             for s in range(max(0, -x0), min(3, width - x0)):
                 pixel = x + ((y0 + r) * width + x0 + s) * channels
                 for c in range(channels):
-                    total += pixel[c] * w[k + ((r * 3 + s) * channels + c) * columns]
+                    if TURNED == 0:
+                        total += pixel[c] * w[k + ((r * 3 + s) * channels + c) * columns]
+                    else:
+                        total += pixel[c] * w[k * channels + ((8 - r * 3 - s) * columns * channels + c)]
         y[k] = total
 
 
@@ -286,8 +354,8 @@ def direct_pixel(
 def convolve_tiles(
     x: ptr(T), w: ptr(T), u: ptr(T), y: ptr(T), scratch: ptr(T),
     x_height: i64, x_width: i64, channels: i64, height: i64, width: i64, columns: i64, whole: i64,
-    down: i64, across: i64, top: i64, left: i64, tiles: i64, blocks: i64, patch_size: i64, scratch_size: i64,
-    EDGE: i64, LOW: i64, HIGH: i64, NV: i64, TAIL: i64, lo: i64, hi: i64, tid: i64,
+    down: i64, across: i64, top: i64, left: i64, tiles: i64, blocks: i64, u_panel: i64, patch_size: i64,
+    scratch_size: i64, EDGE: i64, LOW: i64, HIGH: i64, NV: i64, TAIL: i64, TURNED: i64, lo: i64, hi: i64, tid: i64,
 ):  # fmt: skip
     """The whole way from x to y for the blocks [lo, hi) of tiles, each of which stays in the thread's own cache."""
     panels = (whole + NV * VL - 1) // (NV * VL)
@@ -305,12 +373,12 @@ def convolve_tiles(
             first, last, 0, EDGE=EDGE, GRADIENT=0,
         )  # fmt: skip
         multiply(
-            v, u, m, last - first, whole, channels, v_plane, channels, 1, channels * whole, channels, 0, m_plane, 0,
+            v, u, m, last - first, whole, channels, v_plane, channels, 1, 0, u_panel, 0, m_plane, planes, 0,
             0, planes * panels, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL,
         )  # fmt: skip
         tiles_out(
             m, y, patch, x, w, height, width, columns, down, across, first, m_plane, whole, 0, x_height, x_width,
-            channels, top, left, first, last, 0, EDGE=EDGE,
+            channels, top, left, first, last, 0, EDGE=EDGE, TURNED=TURNED,
         )  # fmt: skip
 
 
@@ -319,12 +387,12 @@ def filters_out(
     u: ptr(T), w: ptr(T), x: ptr(T), g: ptr(T), images: i64, x_height: i64, x_width: i64, channels: i64,
     height: i64, width: i64, columns: i64, whole: i64, top: i64, left: i64, EDGE: i64, lo: i64, hi: i64,
 ):  # fmt: skip
-    """w[3, 3, channels, columns] from u[plane, channels, whole]; lo, hi: channels.
+    """w[3, 3, channels, columns] from u[plane, channels, whole], planes APART; lo, hi: channels.
 
     A channel that isn't finite is computed from the images x and their outputs' gradient g.
     """
     across = channels * columns
-    plane = channels * whole
+    plane = channels * whole + APART
     for c in range(lo, hi):
         if EDGE == 4:
             seen = FILTER_GRADIENT_4(u + c * whole, 6 * plane, plane, w + c * columns, 3 * across, across, columns)

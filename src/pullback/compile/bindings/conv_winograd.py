@@ -10,12 +10,12 @@ from ...kernels import gemm
 from ...kernels import winograd as kernels
 from ..binding import Binding
 from ..buffers import Buffer
-from .conv_geometry import Axis, Geometry, adjoint_filters
+from .conv_geometry import Axis, Geometry
 from .linear import TYPES
 
 LEAST_CHANNELS = 16  # with fewer the transforms cost more than they save
 CACHE_BYTES = 3 << 18  # of transformed tiles that a thread works on at a time
-LEAST_TILES = 64  # of a block, even beyond that: fewer would wait for the filters
+LEAST_TILES = 56  # of a block, even beyond that: fewer would wait for the filters
 FEW_TILES = 400  # fewer of them with large filters go through the phases together
 GROUP_BYTES = 1 << 23  # of transformed tiles from which the filters' gradient is summed at a time
 
@@ -81,9 +81,13 @@ class Tiling:
         return self.planes * whole(max(self.into, self.out))
 
     @property
-    def units(self) -> int:
-        """Planes times panels."""
-        return self.planes * -(-self.columns // gemm.panel_width(self.dtype))
+    def panels(self) -> int:
+        return -(-self.out // gemm.panel_width(self.dtype))
+
+    @property
+    def panel_size(self) -> int:
+        """Elements of a panel of transformed filters."""
+        return self.planes * (self.into * gemm.panel_width(self.dtype) + kernels.APART)
 
     def kernel(self, kernel: Any, **constants: int) -> Any:
         return kernel.specialise(T=TYPES[self.dtype], EDGE=self.edge, **constants)
@@ -101,64 +105,74 @@ def whole(channels: int) -> int:
     return -(-channels // codegen.VL) * codegen.VL
 
 
-def forward(b: Binding, g: Geometry, x: Buffer, w: Buffer, y: Buffer) -> None:
-    """y = the convolution of x with w."""
+def forward(b: Binding, g: Geometry, x: Buffer, w: Buffer, y: Buffer, turned: bool = False) -> None:
+    """y = the convolution of x with w, or with w turned round and its inputs and outputs exchanged."""
     t = Tiling.of(g, x.dtype)
-    u = b.scratch((t.planes, t.into, t.columns), w.dtype)
+    few = t.count < FEW_TILES and t.panels * t.panel_size * x.itemsize > CACHE_BYTES
+    if few and not b.is_fixed(w):
+        all_at_once(b, t, x, w, None, y, turned)
+        return
+    u = b.scratch((t.panels, t.panel_size), w.dtype)
     b.launch(
-        t.kernel(kernels.filters_in, NV=gemm.tile_vectors(x.dtype)), w, u, t.into, t.out, t.columns,
-        n=t.into, chunks=b.chunks(t.into, 4 * u.size), reads=[w],
+        t.kernel(kernels.filters_in, NV=gemm.tile_vectors(x.dtype), TURNED=int(turned)), w, u, t.into, t.out,
+        t.panel_size, 0, n=t.panels, chunks=b.chunks(t.panels, 4 * u.size), reads=[w],
     )  # fmt: skip
-    per_tile = t.planes * (t.into + t.columns) * x.itemsize
-    if u.nbytes > CACHE_BYTES and t.count < FEW_TILES:
-        by_phases(b, t, x, w, u, y)
-    else:
-        blocks = -(-t.count * per_tile // max(CACHE_BYTES, LEAST_TILES * per_tile))
-        by_blocks(b, t, x, w, u, y, max(1, min(-(-blocks // 4) * 4, t.count // gemm.TALLEST)))
+    (all_at_once if few else by_blocks)(b, t, x, w, u, y, turned)
 
 
-def by_blocks(b: Binding, t: Tiling, x: Buffer, w: Buffer, u: Buffer, y: Buffer, blocks: int) -> None:
+def by_blocks(b: Binding, t: Tiling, x: Buffer, w: Buffer, u: Buffer, y: Buffer, turned: bool) -> None:
     """Blocks of tiles go the whole way while they are in cache."""
+    per_tile = t.planes * (t.into + t.columns) * x.itemsize
+    blocks = -(-t.count * per_tile // max(CACHE_BYTES, LEAST_TILES * per_tile))
+    blocks = max(1, min(-(-blocks // 4) * 4, t.count // gemm.TALLEST))
     tiles = -(-t.count // blocks)
     size = t.patch + t.planes * (tiles * (t.into + t.columns) + 2 * kernels.APART)
     scratch = b.scratch((b.threads, size), x.dtype)
     b.launch(
-        t.kernel(kernels.convolve_tiles, **t.product(tiles, t.count // blocks)), x, w, u, y, scratch,
-        *t.x_size, t.into, *t.y_size, t.out, t.columns, *t.grid, *t.before, t.count, blocks, t.patch, size,
-        n=blocks, chunks=b.chunks(blocks, t.count * t.planes * t.into * t.columns),
+        t.kernel(kernels.convolve_tiles, TURNED=int(turned), **t.product(tiles, t.count // blocks)),
+        x, w, u, y, scratch, *t.x_size, t.into, *t.y_size, t.out, t.columns, *t.grid, *t.before, t.count, blocks,
+        t.panel_size, t.patch, size, n=blocks, chunks=b.chunks(blocks, t.count * t.planes * t.into * t.columns),
     )  # fmt: skip
 
 
-def by_phases(b: Binding, t: Tiling, x: Buffer, w: Buffer, u: Buffer, y: Buffer) -> None:
-    """All tiles are transformed, all planes multiplied, all tiles transformed back: filters are read once."""
+def all_at_once(b: Binding, t: Tiling, x: Buffer, w: Buffer, u: Buffer | None, y: Buffer, turned: bool) -> None:
+    """All tiles are transformed, all planes multiplied, all tiles transformed back: filters, u or w, are read once."""
     v_plane, m_plane = (t.count * n + kernels.APART for n in (t.into, t.columns))
     v, m = b.scratch((t.planes, v_plane), x.dtype), b.scratch((t.planes, m_plane), x.dtype)
     patch = b.scratch((b.threads, t.patch), x.dtype)
+    work = t.count * t.into * t.columns * t.planes
     b.launch(
         t.kernel(kernels.tiles_in, GRADIENT=0), x, v, patch, *t.x_size, t.into, *t.grid, *t.before, 0, v_plane, t.into,
         t.patch, n=t.count, chunks=b.chunks(t.count, 4 * v.size),
     )  # fmt: skip
+    if u is None:
+        scratch = b.scratch((b.threads, t.panel_size), w.dtype)
+        b.launch(
+            t.kernel(kernels.multiply_filters, TURNED=int(turned), **t.product(t.count)), v, w, m, scratch, t.count,
+            t.out, t.into, t.columns, v_plane, m_plane, t.panel_size, n=t.panels, chunks=b.chunks(t.panels, work),
+        )  # fmt: skip
+    else:
+        n = t.panels * t.planes
+        b.launch(
+            kernels.multiply.specialise(T=TYPES[x.dtype], **t.product(t.count)), v, u, m, t.count, t.columns, t.into,
+            v_plane, t.into, 1, 0, t.panel_size, 0, m_plane, t.planes, 0, n=n, chunks=b.chunks(n, work),
+        )  # fmt: skip
     b.launch(
-        kernels.multiply.specialise(T=TYPES[x.dtype], **t.product(t.count)), v, u, m, t.count, t.columns, t.into,
-        v_plane, t.into, 1, t.into * t.columns, t.into, 0, m_plane, 0,
-        n=t.units, chunks=b.chunks(t.units, t.count * t.into * t.columns * t.planes),
-    )  # fmt: skip
-    b.launch(
-        t.kernel(kernels.tiles_out), m, y, patch, x, w, *t.y_size, t.out, *t.grid, 0, m_plane, t.columns, t.patch,
-        *t.x_size, t.into, *t.before, n=t.count, chunks=b.chunks(t.count, 4 * m.size),
+        t.kernel(kernels.tiles_out, TURNED=int(turned)), m, y, patch, x, w, *t.y_size, t.out, *t.grid, 0, m_plane,
+        t.columns, t.patch, *t.x_size, t.into, *t.before, n=t.count, chunks=b.chunks(t.count, 4 * m.size),
     )  # fmt: skip
 
 
 def backward(b: Binding, g: Geometry, grad: Buffer, w: Buffer, dx: Buffer) -> None:
     """dx = the output's gradient pulled back to the images: its convolution with the turned filters."""
-    turned = b.contiguous(adjoint_filters(g, w)).reshaped((*w.shape[:3], g.out, g.into))
-    forward(b, g.adjoint(), grad, turned, dx)
+    forward(b, g.adjoint(), grad, w, dx, turned=True)
 
 
 def filter_gradient(b: Binding, g: Geometry, x: Buffer, grad: Buffer, dw: Buffer) -> None:
     """dw = the output's gradient pulled back to the filters, summed over groups of images whose tiles fit the cache."""
     t = Tiling.of(g, x.dtype)
-    u = b.scratch((t.planes, t.into, t.columns), x.dtype)
+    u_plane = t.into * t.columns + kernels.APART
+    u = b.scratch((t.planes, u_plane), x.dtype)
     per_image = prod(t.grid)
     together = max(1, GROUP_BYTES // (t.planes * per_image * (t.into + t.columns) * x.itemsize))
     groups = -(-t.images // together)
@@ -166,6 +180,7 @@ def filter_gradient(b: Binding, g: Geometry, x: Buffer, grad: Buffer, dw: Buffer
     v_plane, m_plane = (tiles * n + kernels.APART for n in (t.into, t.columns))
     v, m = b.scratch((t.planes, v_plane), x.dtype), b.scratch((t.planes, m_plane), x.dtype)
     patch = b.scratch((b.threads, t.patch), x.dtype)
+    units = t.panels * t.planes
     for i in range(groups):
         first, last = (k * t.images // groups for k in (i, i + 1))
         count = (last - first) * per_image
@@ -181,8 +196,8 @@ def filter_gradient(b: Binding, g: Geometry, x: Buffer, grad: Buffer, dw: Buffer
         )  # fmt: skip
         b.launch(
             kernels.multiply.specialise(T=TYPES[x.dtype], **t.product(t.into)), v, m, u, t.into, t.columns, count,
-            v_plane, 1, t.into, m_plane, 1, t.columns, t.into * t.columns, i,
-            n=t.units, chunks=b.chunks(t.units, count * t.into * t.columns * t.planes),
+            v_plane, 1, t.into, m_plane, gemm.panel_width(x.dtype), t.columns, u_plane, t.planes, i,
+            n=units, chunks=b.chunks(units, count * t.into * t.columns * t.planes),
         )  # fmt: skip
     b.launch(
         t.kernel(kernels.filters_out), u, dw, x, grad, t.images, *t.x_size, t.into, *t.y_size, t.out, t.columns,

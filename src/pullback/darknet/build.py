@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import PullbackError, nearest
 from ..nn.layers.base import Layer, Parameter, Spec
 from ..nn.layers.basic import Dropout, Input, Softmax
+from ..nn.layers.detection import Yolo
 from ..nn.layers.rearrange import Reshape, TimeDistributed
 from ..nn.layers.sublayers import Recurrent
 from .cfg import Cfg, CfgError, CfgWarning, Section, located
@@ -69,8 +70,13 @@ def guess_dialect(cfg: Cfg) -> Dialect | None:
     return ALEXEYAB if any(key in cfg.net for key in ALEXEYAB_KEYS["net"].split()) else None
 
 
-def read_layers(cfg: Cfg, dialect: Dialect, dtype: str = "float32") -> list[Placed]:
+def read_layers(
+    cfg: Cfg, dialect: Dialect, dtype: str = "float32", any_size: bool = False
+) -> list[Placed]:
     """All layers of a cfg, the Input first.
+
+    Args:
+        any_size: images of other height and width than [net] says may come in too.
 
     Raises:
         CfgError: what can't be, with line and section.
@@ -79,7 +85,8 @@ def read_layers(cfg: Cfg, dialect: Dialect, dtype: str = "float32") -> list[Plac
         CfgWarning: an unknown key, with the nearest known one.
     """
     _check_net(cfg)
-    first = _input(cfg, dtype)
+    strides = _strides(cfg, dialect, dtype) if any_size else {}
+    first = _input(cfg, dtype, any_size)
     placed = [Placed(None, first, (), Spec(first.shape, dtype), {})]
     by_name = {"input": placed[0].output}
     outputs: list[Spec] = []
@@ -101,7 +108,7 @@ def read_layers(cfg: Cfg, dialect: Dialect, dtype: str = "float32") -> list[Plac
             by_name[placed[-1].layer.name] = previous = placed[-1].output
         step = Spec(previous.shape[1:], dtype) if sequence and kind not in SEQUENCES else previous
         try:
-            layer = READERS[kind](Reading(cfg, dialect, section, step, outputs, names, common))
+            layer = READERS[kind](Reading(cfg, dialect, section, step, outputs, names, common, strides))
             layer = _over_time(layer, previous) if sequence else layer
             specs = tuple(_spec(reference, by_name, previous) for reference in layer.sources())
             output = layer.describe(*specs)
@@ -116,6 +123,14 @@ def read_layers(cfg: Cfg, dialect: Dialect, dtype: str = "float32") -> list[Plac
         names.append(name)
         by_name[name] = output
     return placed
+
+
+def _strides(cfg: Cfg, dialect: Dialect, dtype: str) -> dict[int, tuple[float, float]]:
+    """Of each head: pixels of the network's input per cell, (vertical, horizontal)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CfgWarning)
+        placed = read_layers(cfg, dialect, dtype)
+    return {one.section.index: one.layer.stride for one in placed if isinstance(one.layer, Yolo)}
 
 
 def _spec(reference: Any, by_name: dict[str, Spec], previous: Spec) -> Spec:
@@ -160,7 +175,7 @@ def _check_net(cfg: Cfg) -> None:
             raise CfgError(f"line {section.line}: [{section.name}] comes again; it is the first section, and only that")
 
 
-def _input(cfg: Cfg, dtype: str) -> Input:
+def _input(cfg: Cfg, dtype: str, any_size: bool) -> Input:
     """What comes in: images, vectors, or sequences of either."""
     net = cfg.net
     height, width, channels = (net.whole(key, 0, least=0) for key in ("height", "width", "channels"))
@@ -173,6 +188,10 @@ def _input(cfg: Cfg, dtype: str) -> Input:
             f"{net.place('inputs')}: inputs={inputs}, but height x width x channels = {height * width * channels}"
         )
     shape = (height, width, channels) if image else (inputs,)
+    if any_size:
+        if not image:
+            raise CfgError(f"{net}: only images can be of any size")
+        shape = (None, None, channels)
     sequence = any(canonical(s.name) in SEQUENCES for s in cfg.layers)
     return Input((None, *shape) if sequence else shape, dtype=dtype, name="input")
 

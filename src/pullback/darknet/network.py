@@ -25,6 +25,7 @@ def from_darknet(
     dialect: str | None = None,
     cutoff: int | None = None,
     header: int | None = None,
+    any_size: bool = False,
     dtype: str | None = None,
     seed: int = 0,
     name: str | None = None,
@@ -39,6 +40,7 @@ def from_darknet(
         cutoff: read only the weights of the layers below this number.
         header: length of the weights' header in bytes, where it isn't what the version in it says: 16 for files of
             32-bit machines, 0 for files without one.
+        any_size: images of other height and width than [net] says may come in too; not for layers that need to know.
         dtype, seed, name: as in `nn.Network`.
 
     Returns:
@@ -57,7 +59,7 @@ def from_darknet(
     content = None if weights is None else read_content(weights)
     with about(cfg.name):
         fork = _choose(cfg, dialect, content)
-        placed = read_layers(cfg, fork, dtype)
+        placed = read_layers(cfg, fork, dtype, any_size)
     values, begin = None, Header(*fork.revision)
     if content is not None:
         with about(str(weights)):
@@ -65,7 +67,7 @@ def from_darknet(
         values = initial_values(placed, known, dtype, seed)
     network = Network.__new__(Network)
     network._set_up([one.layer for one in placed], unread(placed), dtype, seed, name or cfg.name, values)
-    network.metadata[KEY] = {"cfg": cfg.text, "dialect": fork.name} | _kept(begin)
+    network.metadata[KEY] = {"cfg": cfg.text, "dialect": fork.name, "any_size": any_size} | _kept(begin)
     return network
 
 
@@ -139,7 +141,7 @@ def placed_layers(network: Network) -> tuple[Cfg, Dialect, list[Placed]]:
     cfg, fork = parse_cfg(kept["cfg"]), dialect_of(kept["dialect"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CfgWarning)
-        return cfg, fork, read_layers(cfg, fork, network.dtype)
+        return cfg, fork, read_layers(cfg, fork, network.dtype, kept["any_size"])
 
 
 def to_darknet(

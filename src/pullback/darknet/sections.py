@@ -43,6 +43,7 @@ class Reading:
         previous: what comes out of the layer before.
         outputs, names: what comes out of each layer so far, and its name, by Darknet's numbers.
         common: settings that every layer takes: name, learning_rate, frozen.
+        head_strides: of the heads, where the size of images is open.
     """
 
     cfg: Cfg
@@ -52,6 +53,7 @@ class Reading:
     outputs: list[Spec]
     names: list[str]
     common: dict[str, Any] = field(default_factory=dict)
+    head_strides: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def activation(self, default: str = "logistic", key: str = "activation") -> str:
         name = self.section.choice(key, default, {**ACTIVATIONS, **RENAMED})
@@ -390,7 +392,7 @@ def _stride(r: Reading) -> tuple[float, float]:
     """Pixels of the network's input per cell, (vertical, horizontal)."""
     net, (height, width, _) = r.cfg.net, r.previous.shape
     if None in (height, width):
-        return r.stride
+        return r.head_strides[r.section.index]
     return net.whole("height") / height, net.whole("width") / width
 
 

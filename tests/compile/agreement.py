@@ -50,7 +50,7 @@ def under_isa(isa: str, module: str, function: str) -> None:
     narrower = {"avx512": ("avx2", "plain"), "avx2": ("plain",)}
     if isa not in narrower.get(codegen.isa(), ()):
         isa = codegen.isa()  # nothing to force: the set in use once more
-    environment = {**os.environ, "PULLBACK_ISA": isa, "PYTHONPATH": root}
+    environment = {**os.environ, "PULLBACK_ISA": isa}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd=root)
     assert done.returncode == 0, done.stderr
 

@@ -1,7 +1,8 @@
-"""Random graphs of views, loops, products, reductions and updates: the native plan against the reference, call after call.
+"""Random graphs of views, loops, products, reductions and updates: the native plan against the reference, twice.
 
-What can go wrong in a plan is shared memory: a buffer reused too early, a view of something overwritten, an update that
-lands before its last reader. So the graphs are dense in views, in values used twice, and in several outputs and updates.
+What can go wrong in a plan is shared memory: a buffer reused too early, a view of something overwritten, an update
+that lands before its last reader. So the graphs are dense in views, in values used twice, and in several outputs and
+updates.
 """
 
 import os

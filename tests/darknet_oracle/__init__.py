@@ -1,1 +1,1 @@
-"""Darknet networks held to what OpenCV's importer answers: `python -m tests.darknet_oracle tests/data/darknet/oracle`."""
+"""Darknet networks held to what OpenCV answers: `python -m tests.darknet_oracle tests/data/darknet/oracle`."""

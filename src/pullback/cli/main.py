@@ -78,7 +78,8 @@ def parser() -> argparse.ArgumentParser:
         "face in a photo; or train a detector of digits on photos",
         "  pullback demo\n  pullback demo --epochs 20 --output my-demo\n  pullback demo detect\n  pullback demo yolo",
     )
-    demo.add_argument("what", nargs="?", default="digits", choices=["digits", "detect", "yolo"], help="(default: digits)")
+    choices = ["digits", "detect", "yolo"]
+    demo.add_argument("what", nargs="?", default="digits", choices=choices, help="(default: digits)")
     demo.add_argument("--output", default="demo", metavar="FOLDER", help="where results are written (default: demo)")
     demo.add_argument("--epochs", type=whole, help="passes over the digits (default: 10)")
     demo.add_argument("--seed", type=natural, default=0, help="of everything random (default: 0)")
@@ -203,7 +204,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _detector_options(sub: argparse.ArgumentParser, threshold: float) -> None:
     sub.add_argument("--names", metavar="FILE", help="names of the classes, one per line")
-    sub.add_argument("--dialect", choices=["pjreddie", "alexeyab", "hank"], help="whose Darknet (default: told by look)")
+    sub.add_argument("--dialect", choices=["pjreddie", "alexeyab", "hank"], help="whose Darknet (default: a guess)")
     sub.add_argument("--threshold", type=share, default=threshold, help=f"of scores (default: {threshold})")
     sub.add_argument("--nms", type=share, default=0.45, help="overlap at which two boxes are one (default: 0.45)")
     sub.add_argument("--letterbox", action="store_true", help="keep the photo's proportions instead of stretching it")

@@ -44,6 +44,7 @@ def print_evaluation(result: Evaluation, names: tuple[str, ...]) -> None:
         table.add_row(name, str(curve.truths), str(len(curve.scores)), f"{curve.average_precision:.4f}")
     Console(highlight=False).print(table)
     print(
-        f"mAP {result.mean_average_precision:.4f}; at scores from {result.threshold}: precision {result.precision:.3f}, "
-        f"recall {result.recall:.3f}, F1 {result.f1:.3f}, mean IoU {result.mean_overlap:.3f}"
+        f"mAP {result.mean_average_precision:.4f}; at scores from {result.threshold}: "
+        f"precision {result.precision:.3f}, recall {result.recall:.3f}, F1 {result.f1:.3f}, "
+        f"mean IoU {result.mean_overlap:.3f}"
     )

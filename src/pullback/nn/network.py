@@ -42,8 +42,8 @@ from .recipe import (
 
 if TYPE_CHECKING:
     from ..testing import Report
-    from .flow import GradientFlow
     from .fitting import Training
+    from .flow import GradientFlow
 
 PREDICT_BATCH = 256
 

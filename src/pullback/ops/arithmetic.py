@@ -108,8 +108,9 @@ floor_divide = define(
 
 # --- kinked -----------------------------------------------------------------------------------------------------------
 abs = define(
-    "abs", np.abs, "abs(x)", lambda g, out, x: [strong_mul(g, sign(x))], "Absolute value; the modulus of a complex number.",
-    result="modulus", formula="g sign(x)", domain=(REAL,), kinks=(Kink("x = 0", "[-1, 1]", "0"),),
+    "abs", np.abs, "abs(x)", lambda g, out, x: [strong_mul(g, sign(x))],
+    "Absolute value; the modulus of a complex number.", result="modulus",
+    formula="g sign(x)", domain=(REAL,), kinks=(Kink("x = 0", "[-1, 1]", "0"),),
 )  # fmt: skip
 sign = define(
     "sign", np.sign, "1 if x > 0 else -1 if x < 0 else x", _locally_constant,
@@ -204,7 +205,7 @@ bitwise_xor = define("bitwise_xor", np.bitwise_xor, "x ^ y", _never, "Bits set i
                      arity=2, result="same")  # fmt: skip
 invert = define("invert", np.invert, "~x", _never, "All bits flipped; for booleans, not.", result="same")
 
-# --- rounding: zero derivative wherever there is one --------------------------------------------------------------------
+# --- rounding: zero derivative wherever there is one ------------------------------------------------------------------
 JUMP = (Kink("jumps", "nothing: the value jumps", "0, as everywhere"),)
 floor = define("floor", np.floor, "floor(x)", _locally_constant, "x rounded down.",
                result="same", formula="0", domain=(REAL,), kinks=JUMP)  # fmt: skip

@@ -166,7 +166,8 @@ class Elementwise(Op):
         try:
             return [np.broadcast_shapes(*shapes)]
         except ValueError:
-            raise ShapeError(f"{self.row.name}: shapes {', '.join(map(str, shapes))} don't broadcast together") from None
+            listed = ", ".join(map(str, shapes))
+            raise ShapeError(f"{self.row.name}: shapes {listed} don't broadcast together") from None
 
     def __str__(self) -> str:
         return self.row.name
@@ -200,7 +201,7 @@ class Cast(Op):
 
 
 def cast(x: Any, dtype: Any) -> Variable:
-    """`x` in another dtype, as `astype` does. Its gradient is cast back; through an integer nothing is differentiated."""
+    """`x` in another dtype, as `astype` does. Its gradient is cast back; there is none through an integer."""
     x = as_variable(x)
     name = TensorType(dtype, ()).dtype
     return x if x.dtype == name else Cast(name)(x)
@@ -275,7 +276,7 @@ class BroadcastLike(Op):
 
 @dataclass(frozen=True)
 class SumTo(Op):
-    """`g` summed over the axes along which something of the shape of `like` was broadcast: the adjoint of broadcasting."""
+    """`g` summed over the axes along which something of the shape of `like` was broadcast: broadcasting's adjoint."""
 
     shape_only_inputs = (1,)
     view_map = {0: 0}
@@ -347,8 +348,8 @@ strong_mul = define(
     lambda g, d: np.where(g == 0, np.zeros((), g.dtype), g * d),
     "0.0 if x == 0.0 else x * y",
     lambda G, out, g, d: [strong_mul(G, d), strong_mul(G, g)],
-    "g * d, and zero wherever g is zero, even if d is infinite or NaN. Gradient rules multiply a cotangent g by a local "
-    "derivative d with it, so that what the cost doesn't depend on can't poison it.",
+    "g * d, and zero wherever g is zero, even if d is infinite or NaN. Gradient rules multiply a cotangent g by a "
+    "local derivative d with it, so that what the cost doesn't depend on can't poison it.",
     arity=2,
     result="same",
     formula="again strong_mul in both arguments",

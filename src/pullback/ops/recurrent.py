@@ -323,8 +323,8 @@ def lstm_block_cell(
 
 def _fit_lstm(what: str, x, cs_prev, h_prev, w, wci, wcf, wco, b, **more: Variable) -> None:
     fit(
-        what, x=(x, "B I"), cs_prev=(cs_prev, "B H"), h_prev=(h_prev, "B H"), w=(w, "I+H 4H"), wci=(wci, "H"), wcf=(wcf, "H"),
-        wco=(wco, "H"), b=(b, "4H"), **{name: (v, "B H") for name, v in more.items()},
+        what, x=(x, "B I"), cs_prev=(cs_prev, "B H"), h_prev=(h_prev, "B H"), w=(w, "I+H 4H"),
+        wci=(wci, "H"), wcf=(wcf, "H"), wco=(wco, "H"), b=(b, "4H"), **{name: (v, "B H") for name, v in more.items()},
     )  # fmt: skip
 
 

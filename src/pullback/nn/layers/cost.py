@@ -7,6 +7,7 @@ from ...errors import ArgumentError
 from ...graph import Variable
 from .base import Layer
 
+
 def _smooth(p: Variable, t: Variable) -> Variable:
     """e^2 where |e| < 1, else 2 |e| - 1: twice the smooth L1 of the field."""
     return ops.huber(p, t, 1.0, reduction="none") * 2.0

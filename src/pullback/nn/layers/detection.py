@@ -273,8 +273,8 @@ class Region(Head):
 
 @dataclass(frozen=True)
 class Detection(Layer):
-    """The head of YOLOv1 (Redmon et al. 2016): takes side^2 x ((1 + coords) number + classes) numbers: for all cells the
-    class scores, then the confidences, then the boxes.
+    """The head of YOLOv1 (Redmon et al. 2016): takes side^2 x ((1 + coords) number + classes) numbers: for all cells
+    the class scores, then the confidences, then the boxes.
 
     Args:
         classes, coords, side, number: of classes, of numbers per box, of cells per side, of boxes per cell.
@@ -338,8 +338,8 @@ class Detection(Layer):
 
 @dataclass(frozen=True)
 class Iseg(Layer):
-    """Instance segmentation: for each pixel the probabilities of `classes`, and `ids` numbers in which the pixels of one
-    instance are alike (Darknet's iseg)."""
+    """Instance segmentation: for each pixel the probabilities of `classes`, and `ids` numbers in which the pixels of
+    one instance are alike (Darknet's iseg)."""
 
     classes: int
     ids: int = 32
@@ -350,7 +350,8 @@ class Iseg(Layer):
     def describe(self, x):
         _, _, channels = image(x)
         if channels != self.classes + self.ids:
-            raise ShapeError(f"takes {self.classes} classes + {self.ids} ids = {self.classes + self.ids} channels, got {x}")
+            expected = f"{self.classes} classes + {self.ids} ids = {self.classes + self.ids} channels"
+            raise ShapeError(f"takes {expected}, got {x}")
         return x
 
     def apply(self, parameters, inputs, context):

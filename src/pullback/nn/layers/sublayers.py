@@ -1,5 +1,5 @@
-"""Recurrent layers made of whole connected or convolutional layers, each with bias or batch normalisation of its own, as
-Darknet has them: rnn, crnn, lstm, gru, conv_lstm.
+"""Recurrent layers made of whole connected or convolutional layers, each with bias or batch normalisation of its own,
+as Darknet has them: rnn, crnn, lstm, gru, conv_lstm.
 
 They take sequences (time, ...) with the batch in front and start from zeros. Each step's batch is normalised by itself;
 the running averages take in one step after the other.
@@ -274,8 +274,8 @@ def _cut(x: Variable, count: int) -> list[Variable]:
 
 @dataclass(frozen=True)
 class GatedLSTM(Recurrent):
-    """c_t = f c_{t-1} + i g, h_t = o tanh(c_t); f, i, o = s(x_t U + h_{t-1} W), g = tanh(x_t U + h_{t-1} W), where each of
-    the eight products is a layer with bias or batch normalisation of its own (Darknet's lstm).
+    """c_t = f c_{t-1} + i g, h_t = o tanh(c_t); f, i, o = s(x_t U + h_{t-1} W), g = tanh(x_t U + h_{t-1} W), where each
+    of the eight products is a layer with bias or batch normalisation of its own (Darknet's lstm).
 
     Parameters: those of `Connected` behind "input_f" ... and "state_f" ...
 
@@ -317,8 +317,8 @@ class GatedLSTM(Recurrent):
 
 @dataclass(frozen=True)
 class GatedGRU(Recurrent):
-    """h_t = z h_{t-1} + (1 - z) a(x_t U + (r h_{t-1}) W); z, r = s(x_t U + h_{t-1} W), where each of the six products is a
-    layer with bias or batch normalisation of its own (Darknet's gru).
+    """h_t = z h_{t-1} + (1 - z) a(x_t U + (r h_{t-1}) W); z, r = s(x_t U + h_{t-1} W), where each of the six products
+    is a layer with bias or batch normalisation of its own (Darknet's gru).
 
     Args:
         outputs: how many numbers the state has.

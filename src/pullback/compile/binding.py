@@ -176,7 +176,7 @@ class Binding:
         copy = self.scratch(buffer.shape, buffer.dtype)
         from .elementwise import launch_copy
 
-        launch_copy(self, buffer, copy)
+        launch_copy(self, buffer, copy, reads=[buffer])
         return copy
 
     def chunks(self, n: int, work: float) -> int:

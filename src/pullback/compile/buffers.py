@@ -94,11 +94,11 @@ class Buffer:
 
     def array(self, base: np.ndarray) -> np.ndarray:
         """This window as an array, where `base` holds the bytes of the storage (1-d uint8, or any contiguous array)."""
-        flat = base.reshape(-1).view(np.uint8)[self.offset * self.itemsize :]
-        strides = [s * self.itemsize for s in self.strides]
         if self.size == 0:
             return np.empty(self.shape, self.dtype)
-        return np.ndarray(self.shape, self.dtype, flat, 0, strides)
+        item = self.itemsize
+        strides = [s * item for s in self.strides]
+        return np.ndarray(self.shape, self.dtype, base.reshape(-1).view(np.uint8), self.offset * item, strides)
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:

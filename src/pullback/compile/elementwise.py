@@ -1,44 +1,27 @@
-"""Elementwise kernels: one generated loop for a chain of rows, whatever its operands' strides."""
+"""Elementwise ops as one generated loop for a chain of rows, and copies between layouts."""
 
-import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from math import prod
 
 from .. import codegen
 from ..graph import Apply, Constant, Variable
-from ..kernels import vmath
+from ..kernels import copies
 from ..ops.elementwise import BroadcastLike, Cast, Elementwise
 from ..rewrites.fuse import Fused, has_formula
 from .binding import Binding, Declined, binds
 from .buffers import Buffer
+from .loops import COMPUTED, STORED, Loop, loop_kernel, merge_axes, substitute
 
-STORED = {
-    "float16": "f16", "float32": "f32", "float64": "f64", "int64": "i64", "int32": "i32", "int8": "i8", "uint8": "u8",
-    "uint32": "u32", "uint64": "u64", "bool": "bool_",
-}  # fmt: skip
-COMPUTED = STORED | {"float16": "f32"}
-EXACT_IN_SINGLE = {"float16", "float32", "int8", "uint8", "bool"}
 LETTERS = "xyz"
-
-
-@dataclass(frozen=True)
-class Loop:
-    """How a kernel walks over its operands, by axis after merging: lengths, and per operand strides in elements."""
-
-    lengths: tuple[int, ...]
-    strides: tuple[tuple[int, ...], ...]
-
-    @property
-    def inner(self) -> tuple[str, ...]:
-        """Per operand how the innermost axis is read: "one" element for all, "next" to each other, or with a "step"."""
-        kinds = {0: "one", 1: "next"}
-        return tuple(kinds.get(s[-1], "step") for s in self.strides)
-
-    @property
-    def fixed(self) -> tuple[bool, ...]:
-        """Per operand whether it is one single element."""
-        return tuple(not any(s) for s in self.strides)
+EXACT_IN_SINGLE = {"float16", "float32", "int8", "uint8", "bool"}
+MOVED_AS = {
+    "float32": codegen.i32, "int32": codegen.i32, "uint32": codegen.i32, "float64": codegen.i64, "int64": codegen.i64,
+    "uint64": codegen.i64, "int8": codegen.i8, "uint8": codegen.i8, "bool": codegen.i8,
+}  # fmt: skip
+SCATTERED = 256  # elements, from which on it pays to copy an operand that lies in steps rather than to gather it
+SHORT = 32  # elements in a row, up to which several rows are taken as one where that can be done
+LONG_ROWS = 128  # elements that lie together in the source of a copy that turns them
+REPEATED = 512  # elements of a row that was repeated for it
 
 
 @binds(Elementwise, Cast, Fused)
@@ -54,40 +37,65 @@ def bind_elementwise(node: Apply, b: Binding) -> None:
     candidates = [x for x in whole if all(y in whole for y in b.inputs if y.storage is x.storage)]
     results = [b.output(j, next((x for x in candidates if b.can_reuse(x, j)), None)) for j in range(len(outputs))]
     pairs = [(result, x) for result in results for x in candidates]
-    loop = merge_axes(shape, [*(_spread(x, shape) for x in b.inputs), *(r.strides for r in results)])
-    kernel = body.kernel(loop, [x.dtype for x in b.inputs])
-    _launch(b, kernel, loop, [*b.inputs, *results], len(nodes), pairs)
+    operands = [b.contiguous(x) if x.shape == shape and _is_scattered(x) else x for x in b.inputs]
+    loop = merge_axes(shape, [*(_spread(x, shape) for x in operands), *(r.strides for r in results)])
+    _launch(b, loop, [*operands, *results], len(operands), body.statements, body.results, pairs)
 
 
-def launch_copy(b: Binding, source: Buffer, target: Buffer) -> None:
-    """Copy a strided window into another of the same shape."""
-    launch_formula(b, "x", [source], target)
+def launch_formula(
+    b: Binding, formula: str, inputs: Sequence[Buffer], target: Buffer, reads: Sequence[Buffer] | None = None
+) -> None:
+    """target = `formula` of x, y, z, which broadcast to its shape; any of them may be the target itself.
 
-
-def launch_formula(b: Binding, formula: str, inputs: Sequence[Buffer], target: Buffer) -> None:
-    """target = `formula` of x, y, z, which broadcast to its shape; any of them may be the target itself."""
+    `reads`: see `Binding.launch`.
+    """
     if not all(buffer.dtype in STORED for buffer in (*inputs, target)):
         raise Declined
     loop = merge_axes(target.shape, [*(_spread(x, target.shape) for x in inputs), target.strides])
-    scalars = [STORED[buffer.dtype] for buffer in (*inputs, target)]
-    result = substitute(formula, {letter: f"v{k}" for k, letter in zip(range(len(inputs)), LETTERS)})
-    kernel = _compile(_source(loop, scalars, len(inputs), [], [result]))
-    _launch(b, kernel, loop, [*inputs, target], 1, [])
+    result = substitute(formula, tuple((letter, f"v{k}") for k, letter in zip(range(len(inputs)), LETTERS)))
+    _launch(b, loop, [*inputs, target], len(inputs), [], [result], [], reads)
 
 
-def _launch(b: Binding, kernel, loop: Loop, operands: Sequence[Buffer], work: int, pairs) -> None:
-    size = 1
-    for n in loop.lengths:
-        size *= n
-    args: list = list(operands)
-    args += [s[-1] for s, kind in zip(loop.strides, loop.inner) if kind == "step"]
-    rows = 1
-    if len(loop.lengths) > 1:
-        args += [*loop.lengths[1:]]
-        args += [s for strides, fixed in zip(loop.strides, loop.fixed) if not fixed for s in strides[:-1]]
-        rows = size // loop.lengths[-1]
-    n = loop.lengths[-1] if len(loop.lengths) == 1 else rows
-    b.launch(kernel, *args, n=n, chunks=b.chunks(n, size * (1 + work)), in_place=pairs)
+def _launch(
+    b: Binding,
+    loop: Loop,
+    operands: Sequence[Buffer],
+    n_inputs: int,
+    statements: Sequence[str],
+    results: Sequence[str],
+    in_place: Sequence[tuple[Buffer, Buffer]],
+    reads: Sequence[Buffer] | None = None,
+) -> None:
+    loop, operands = _rows_taken_together(b, loop, list(operands))
+    kernel = loop_kernel(loop, [STORED[x.dtype] for x in operands], n_inputs, statements, results)
+    n = prod(loop.lengths[:-1]) if len(loop.lengths) > 1 else loop.lengths[0]
+    chunks = b.chunks(n, prod(loop.lengths) * (1 + len(statements)))
+    b.launch(kernel, *operands, *loop.arguments, n=n, chunks=chunks, in_place=in_place, reads=reads)
+
+
+def _rows_taken_together(b: Binding, loop: Loop, operands: list[Buffer]) -> tuple[Loop, list[Buffer]]:
+    """Several rows as one where rows are short, as pixels of three channels are.
+
+    Every operand goes on from row to row, or is the same row each time, which is then written out as often.
+    """
+    if len(loop.lengths) < 2 or loop.lengths[-1] > SHORT or prod(loop.lengths[-2:]) < 8 * REPEATED:
+        return loop, operands
+    *outer, rows, n = loop.lengths
+    together = next((k for k in range(REPEATED // n, 1, -1) if rows % k == 0), 1)
+    same = [k for k, (*_, across, along) in enumerate(loop.strides) if across == 0 and along == 1]
+    others = [s for k, s in enumerate(loop.strides) if k not in same]
+    if together < 4 or not same or any(across != n * along for *_, across, along in others):
+        return loop, operands
+    strides = list(loop.strides)
+    for k in same:
+        if any(strides[k][:-2]):
+            return loop, operands
+        repeated = b.scratch((together, n), operands[k].dtype)
+        row = operands[k].window((together, n), (0, 1), 0)
+        launch_formula(b, "x", [row], repeated, reads=[row])
+        operands[k] = repeated
+    strides = [(*s[:-2], s[-2] * together, s[-1]) for s in strides]
+    return Loop((*outer, rows // together, n * together), tuple(strides)), operands
 
 
 def _spread(buffer: Buffer, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -97,22 +105,61 @@ def _spread(buffer: Buffer, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (0,) * lead + tuple(own)
 
 
-def merge_axes(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> Loop:
-    """Join neighbouring axes that every operand walks through as one, and drop those of length 1."""
-    axes = [a for a, n in enumerate(shape) if n != 1]
-    lengths: list[int] = []
-    merged: list[list[int]] = []
-    for a in axes:
-        column = [s[a] for s in strides]
-        if lengths and all(before == s * shape[a] for before, s in zip(merged[-1], column)):
-            lengths[-1] *= shape[a]
-            merged[-1] = column
-        else:
-            lengths.append(shape[a])
-            merged.append(column)
-    if not lengths:
-        lengths, merged = [1], [[0] * len(strides)]
-    return Loop(tuple(lengths), tuple(tuple(c[i] for c in merged) for i in range(len(strides))))
+def _is_scattered(x: Buffer) -> bool:
+    steps = [s for n, s in zip(x.shape, x.strides) if n != 1]
+    return x.size >= SCATTERED and steps[-1] not in (-1, 0, 1)
+
+
+# --- copies -----------------------------------------------------------------------------------------------------------
+
+
+def launch_copy(b: Binding, source: Buffer, target: Buffer, reads: Sequence[Buffer] | None = None) -> None:
+    """Copy a strided window into another of the same shape and dtype. `reads`: see `Binding.launch`."""
+    loop = merge_axes(target.shape, [source.strides, target.strides])
+    if target.strides and source.dtype == target.dtype and source.dtype in MOVED_AS and loop.inner[1] == "next":
+        if loop.inner[0] not in ("next", "one") and _launch_turn(b, source, target, loop, reads):
+            return
+        if loop.inner[0] == "step" and len(loop.lengths) <= 2:
+            _launch_pick(b, source, target, loop, reads)
+            return
+    launch_formula(b, "x", [source], target, reads)
+
+
+def _launch_turn(b: Binding, source: Buffer, target: Buffer, loop: Loop, reads: Sequence[Buffer] | None) -> bool:
+    """Copy by blocks turned in registers, if one of the other axes is contiguous in the source."""
+    axes = list(zip(loop.lengths, *loop.strides))
+    rows = next((a for a in axes[:-1] if a[1] == 1), None)
+    rest = [a for a in axes[:-1] if a is not rows]
+    if rows is None or len(rest) > 2:
+        return False
+    outer, middle = [*[(1, 0, 0)] * (2 - len(rest)), *rest]
+    columns = axes[-1]
+    # read long stretches where the source has them, else write long ones
+    band, strip = (1024, codegen.VL) if rows[0] >= LONG_ROWS else (LONG_ROWS, 256)
+    units = outer[0] * middle[0] * -(-rows[0] // band) * -(-columns[0] // strip)
+    b.launch(
+        copies.turn.specialise(T=MOVED_AS[source.dtype]), source, target, rows[0], columns[0], columns[1], rows[2],
+        middle[0], outer[1], outer[2], middle[1], middle[2], band, strip,
+        n=units, chunks=b.chunks(units, 4 * target.size), reads=reads,
+    )  # fmt: skip
+    return True
+
+
+def _launch_pick(b: Binding, source: Buffer, target: Buffer, loop: Loop, reads: Sequence[Buffer] | None) -> None:
+    """Copy rows of elements that lie in steps; a single row is cut into pieces, so that cores can share them."""
+    length, step = loop.lengths[-1], loop.strides[0][-1]
+    rows, (from_row, to_row) = loop.lengths[0], (s[0] for s in loop.strides)
+    if len(loop.lengths) == 1:
+        rows = next(k for k in (64, 16, 4, 1) if length % k == 0)
+        length //= rows
+        from_row, to_row = length * step, length
+    b.launch(
+        copies.pick.specialise(T=MOVED_AS[source.dtype]), source, target, length, step, from_row, to_row,
+        n=rows, chunks=b.chunks(rows, 4 * target.size), reads=reads,
+    )  # fmt: skip
+
+
+# --- the statements of a loop -----------------------------------------------------------------------------------------
 
 
 def _inner_graph(node: Apply) -> tuple[Sequence[Variable], Sequence[Apply], Sequence[Variable]]:
@@ -123,21 +170,19 @@ def _inner_graph(node: Apply) -> tuple[Sequence[Variable], Sequence[Apply], Sequ
 
 
 class _Body:
-    """The statements of the loop: each inner node as one assignment in the kernel language."""
+    """Each inner node as one assignment in the kernel language."""
 
     def __init__(self, inputs: Sequence[Variable], nodes: Sequence[Apply], outputs: Sequence[Variable]) -> None:
         self.names: dict[Variable, str] = {}
         for i, v in enumerate(inputs):
             self.names.setdefault(v, f"v{i}")
-        self.dtypes = [v.dtype for v in inputs]
         self.statements: list[str] = []
         for node in nodes:
             name = f"t{len(self.statements)}"
             self.statements.append(f"{name} = {self._expression(node)}")
             self.names[node.outputs[0]] = name
         self.results = [self._operand(v, v.dtype) for v in outputs]
-        self.out_dtypes = [v.dtype for v in outputs]
-        if not all(d in STORED for d in [*self.dtypes, *self.out_dtypes]):
+        if not all(v.dtype in STORED for v in (*inputs, *outputs)):
             raise Declined
 
     def _operand(self, v: Variable, dtype: str) -> str:
@@ -167,29 +212,8 @@ class _Body:
         if meet == "bool" and row.result != "same":
             meet = "int32"
         wanted = ["bool", meet, meet] if row.name == "where" else [meet] * row.arity
-        operands = {letter: self._operand(v, d) for letter, v, d in zip(LETTERS, node.inputs, wanted)}
-        return substitute(row.native, operands)
-
-    def kernel(self, loop: Loop, dtypes: Sequence[str]):
-        scalars = [STORED[d] for d in [*self.dtypes, *self.out_dtypes]]
-        return _compile(_source(loop, scalars, len(self.dtypes), self.statements, self.results))
-
-
-def substitute(formula: str, operands: dict[str, str]) -> str:
-    """A row's formula with its letters replaced by what stands for them."""
-    return _substituted(formula, tuple(operands.items()))
-
-
-@lru_cache(maxsize=4096)
-def _substituted(formula: str, operands: tuple[tuple[str, str], ...]) -> str:
-    replacement = dict(operands)
-
-    class Names(ast.NodeTransformer):
-        def visit_Name(self, name: ast.Name) -> ast.AST:
-            text = replacement.get(name.id)
-            return ast.parse(text, mode="eval").body if text is not None else name
-
-    return ast.unparse(Names().visit(ast.parse(formula, mode="eval")))
+        operands = [(letter, self._operand(v, d)) for letter, v, d in zip(LETTERS, node.inputs, wanted)]
+        return substitute(row.native, tuple(operands))
 
 
 def _scalar(dtype: str) -> str:
@@ -207,52 +231,3 @@ def _literal(value, dtype: str) -> str:
             raise Declined  # a non-finite constant stays an operand in memory
         return f"{_scalar(dtype)}({float(number)!r})"
     return f"{_scalar(dtype)}({int(number)})"
-
-
-def _source(
-    loop: Loop, scalars: Sequence[str], n_inputs: int, statements: Sequence[str], results: Sequence[str]
-) -> str:
-    """The kernel's text. Operand k is p{k}; the first n_inputs are read, the rest written."""
-    inner, fixed = loop.inner, loop.fixed
-    depth = len(loop.lengths)
-    parameters = [f"p{k}: ptr({s})" for k, s in enumerate(scalars)]
-    parameters += [f"step{k}: i64" for k, kind in enumerate(inner) if kind == "step"]
-    parameters += [f"n{a}: i64" for a in range(1, depth)]
-    parameters += [f"s{k}_{a}: i64" for k in range(len(scalars)) if not fixed[k] for a in range(depth - 1)]
-    lines = [f"def elementwise({', '.join(parameters)}, lo: i64, hi: i64):"]
-    lines += [f"    v{k} = p{k}[0]" for k in range(n_inputs) if fixed[k]]
-    indent, index = "    ", "i"
-    if depth > 1:
-        lines.append("    for r in range(lo, hi):")
-        indent = "        "
-        rest = "r"
-        for a in range(depth - 2, 0, -1):
-            lines.append(f"{indent}i{a} = {rest} % n{a}")
-            lines.append(f"{indent}r{a} = {rest} // n{a}")
-            rest = f"r{a}"
-        lines.append(f"{indent}i0 = {rest}")
-        for k in range(len(scalars)):
-            if not fixed[k]:
-                offset = " + ".join(f"i{a} * s{k}_{a}" for a in range(depth - 1))
-                lines.append(f"{indent}q{k} = p{k} + ({offset})")
-        lines += [f"{indent}v{k} = q{k}[0]" for k in range(n_inputs) if inner[k] == "one" and not fixed[k]]
-        lines.append(f"{indent}for i in vrange(0, n{depth - 1}):")
-    else:
-        lines.append("    for i in vrange(lo, hi):")
-    indent += "    "
-    pointer = [f"q{k}" if depth > 1 and not fixed[k] else f"p{k}" for k in range(len(scalars))]
-    where = {"next": index, "step": f"{index} * step{{k}}"}
-    for k in range(n_inputs):
-        if not fixed[k] and inner[k] != "one":
-            lines.append(f"{indent}v{k} = {pointer[k]}[{where[inner[k]].format(k=k)}]")
-    lines += [indent + s for s in statements]
-    for k, result in enumerate(results, n_inputs):
-        place = "0" if fixed[k] else where.get(inner[k], "0").format(k=k)
-        place = index if fixed[k] else place  # a result of one element: the loop runs once
-        lines.append(f"{indent}{pointer[k]}[{place}] = {result}")
-    return "\n".join(lines) + "\n"
-
-
-@cache
-def _compile(source: str):
-    return codegen.from_source("elementwise", source, vmath.NAMES, inplace=True).specialise()

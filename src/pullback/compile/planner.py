@@ -166,38 +166,40 @@ class Planner:
         return True
 
     def try_view(self, node: Apply, shapes, values) -> bool:
-        """Bind an op that only looks at its input differently (transpose, slice, reshape, broadcast) to no step at all.
+        """Bind an op that only looks at its input differently (transpose, slice, flip, broadcast) to no step at all.
 
-        Its `perform` runs on a stand-in with the layout of the real buffer; where the result lies tells the strides.
+        Its `perform` runs on a stand-in with the layout of the real buffer; where its results lie tells the strides.
         """
-        if list(node.op.view_map) != [0] or len(node.outputs) != 1:
+        sources = {node.op.view_map.get(j) for j in range(len(node.outputs))}
+        if len(sources) != 1 or None in sources:
             return False
-        source = node.op.view_map[0]
+        source = sources.pop()
         only_shape = node.op.shape_only_inputs
         if any(value is None and i not in only_shape for i, value in enumerate(values) if i != source):
             return False
         buffer = self.buffer(node.inputs[source])
         if buffer.size == 0:
             return False
-        span = 1 + sum((n - 1) * s for n, s in zip(buffer.shape, buffer.strides))
-        if any(s < 0 for s in buffer.strides):
-            return False
-        memory = np.empty(span, buffer.dtype)
+        reach = [(n - 1) * s for n, s in zip(buffer.shape, buffer.strides)]
+        first = -sum(r for r in reach if r < 0)  # where the buffer's first element lies among those that it spans
+        memory = np.empty(1 + sum(map(abs, reach)), buffer.dtype)
         item = memory.itemsize
         stand_ins = [
             np.broadcast_to(np.zeros((), v.type.dtype), shape) if value is None else value
             for v, shape, value in zip(node.inputs, shapes, values)
         ]
-        stand_ins[source] = np.ndarray(buffer.shape, buffer.dtype, memory, 0, [s * item for s in buffer.strides])
-        view = run_node(node, stand_ins)[0]
-        start = memory.__array_interface__["data"][0]
-        offset = view.__array_interface__["data"][0] - start
-        if not (0 <= offset < memory.nbytes and np.may_share_memory(view, memory)) or view.dtype != memory.dtype:
-            return False
-        if any(s < 0 for s in view.strides):
-            return False
-        strides = [0 if n == 1 else s // item for n, s in zip(view.shape, view.strides)]
-        self.place(node.outputs[0], buffer.window(view.shape, strides, offset // item))
+        strides = [s * item for s in buffer.strides]
+        stand_ins[source] = np.ndarray(buffer.shape, buffer.dtype, memory, first * item, strides)
+        windows = []
+        for view in run_node(node, stand_ins):
+            offset = codegen.address_of(view) - codegen.address_of(memory)
+            inside = 0 <= offset < memory.nbytes and np.may_share_memory(view, memory)
+            if view.dtype != memory.dtype or not (inside or view.size == 0):
+                return False
+            strides = [0 if n == 1 else s // item for n, s in zip(view.shape, view.strides)]
+            windows.append(buffer.window(view.shape, strides, offset // item - first if inside else 0))
+        for v, window in zip(node.outputs, windows):
+            self.place(v, window)
         return True
 
     def bind(self, node: Apply, values, out_shapes) -> None:

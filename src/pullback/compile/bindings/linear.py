@@ -137,5 +137,8 @@ def _packed(b: Binding, y: Buffer, y_batch: int, batches: int, vectors: int) -> 
     by_rows = y.strides[-1] == 1
     pack = (kernels.pack_panels if by_rows else kernels.pack_transposed).specialise(T=TYPES[y.dtype], NV=vectors)
     step = y.strides[-2 if by_rows else -1]
-    b.launch(pack, y, panels, n, k, step, y_batch, size, n=units, chunks=b.chunks(units, units * k * width))
+    b.launch(
+        pack, y, panels, n, k, step, y_batch, size,
+        n=units, chunks=b.chunks(units, units * k * width), reads=[y],
+    )  # fmt: skip
     return panels, width, k * width, size if batches > 1 else 0

@@ -38,6 +38,8 @@ class IfElse(Op):
     then: ClosedGraph
     otherwise: ClosedGraph
 
+    formula = "g to the branch that is taken, zeros to the other"
+
     def make_node(self, condition: Any, *inputs: Any) -> Apply:
         types = []
         for a, b in zip(self.then.outputs, self.otherwise.outputs):

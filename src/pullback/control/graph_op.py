@@ -20,6 +20,8 @@ class GraphOp(Op):
     graph: ClosedGraph
     name: str = "graph"
 
+    formula = "the gradient of the graph"
+
     def make_node(self, *inputs: Any) -> Apply:
         variables = [as_variable(x) for x in inputs]
         if len(variables) != len(self.graph.inputs):

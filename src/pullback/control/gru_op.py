@@ -37,6 +37,8 @@ class GRU(GRUOp):
     it is, and its gates and q are 0.
     """
 
+    formula = "backpropagation through time: one loop backwards"
+
     def make_node(self, *inputs: Any) -> Apply:
         z, U, b, rb, h0, *rest = map(as_variable, inputs)
         self._fit(*(v.type.shape for v in (z, U, b, rb, h0, *rest)))

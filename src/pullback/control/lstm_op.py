@@ -52,6 +52,8 @@ class LSTM(LSTMOp):
     Past an example's length h and c stay as they are, and its gates are 0.
     """
 
+    formula = "backpropagation through time: one loop backwards"
+
     def make_node(self, *inputs: Any) -> Apply:
         z, U, b, h0, c0, *rest = map(as_variable, inputs)
         self._fit(*(v.type.shape for v in (z, U, b, h0, c0, *rest)))

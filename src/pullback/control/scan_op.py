@@ -43,6 +43,8 @@ class Scan(Op):
     truncate: int = -1
     name: str = "scan"
 
+    formula = "a scan backwards over the steps"
+
     @property
     def n_states(self) -> int:
         return len(self.taps)

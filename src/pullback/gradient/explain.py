@@ -185,10 +185,8 @@ class Inspection:
             return f"{answer.type}: {answer.type.why}"
         if self.is_locally_constant(node, i):
             return "zero: locally constant"
-        row = node.op.row if isinstance(node.op, Elementwise) else None
-        if row is not None and row.formula:
-            return _part(row.formula, i, row.arity)
-        return "g, cast back" if isinstance(node.op, Cast) else "formula"
+        formula = node.op.row.formula if isinstance(node.op, Elementwise) else node.op.formula
+        return _part(formula, i, len(node.inputs)) or "formula"
 
     def is_locally_constant(self, node: Apply, i: int) -> bool:
         """Whether the op answers zeros whatever arrives."""

@@ -70,6 +70,7 @@ class Op:
     Two ops are equal if they are frozen dataclasses of one class with equal fields; else only if they are one object.
     """
 
+    formula: str = ""  # the gradient in mathematical notation: g is the cotangent; "(for x, for y)" with several inputs
     view_map: dict[int, int] = {}  # output -> the input that it may be a view of
     destroy_map: dict[int, int] = {}  # output -> the input that it overwrites
     shape_only_inputs: tuple[int, ...] = ()  # inputs of which nothing but the shape is read

@@ -77,6 +77,8 @@ class Attention(AttentionOp):
     causal: bool = False
     scale: float | None = None
 
+    formula = "dv = P^T g; dq = scale dS k, dk = scale dS^T q with dS = P (D - sum(D P)), D = g v^T"
+
     def make_node(self, q: Any, k: Any, v: Any, *mask: Any) -> Apply:
         inputs = [as_variable(x) for x in (q, k, v, *mask)]
         q, v = inputs[0], inputs[2]

@@ -35,6 +35,7 @@ class Bessel(Op):
     n: int = 0
     m: int = 0
 
+    formula = "(g df/dv, g df/dx)"
     broadcasts = True
     kinks = (Kink("ive of order 0: x = 0", "[-1, 1]", "0, the mean of both sides"),)
 

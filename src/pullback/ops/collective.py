@@ -80,6 +80,8 @@ class AllReduce(Op):
     group: Any
     token: int = field(default_factory=lambda: next(_tokens))
 
+    formula = "g summed over the members (mean: averaged; prod: times the others; max, min: to the owners)"
+
     def make_node(self, x: Any) -> Apply:
         x = as_variable(x)
         return Apply(self, [x], [x.type])

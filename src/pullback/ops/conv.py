@@ -196,6 +196,8 @@ class Convolution(Op):
 
     filtering: Filtering
 
+    formula = "(transposed convolution of g with w, correlation of x with g)"
+
     def make_node(self, x: Any, w: Any) -> Apply:
         x, w = as_variable(x), as_variable(w)
         return Apply(self, [x, w], [TensorType(x.dtype, self.filtering.output_shape(x.type.shape, w.type.shape))])

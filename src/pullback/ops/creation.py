@@ -146,6 +146,8 @@ class Arange(Op):
 
     dtype: str
 
+    formula = "(sum(g), disconnected, sum(k g_k))"
+
     def make_node(self, start: Any, stop: Any, step: Any) -> Apply:
         inputs = [as_variable(v) for v in (start, stop, step)]
         if any(v.ndim for v in inputs):

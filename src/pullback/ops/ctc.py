@@ -172,6 +172,8 @@ class CTC(CTCOp):
 
     blank: int
 
+    formula = "-g q, q the probability that a path passes the class at that step"
+
     def make_node(self, log_y: Any, *rest: Any) -> Apply:
         inputs = [as_variable(v) for v in (log_y, *rest)]
         return Apply(self, inputs, [TensorType(inputs[0].dtype, (inputs[0].type.shape[1],))])

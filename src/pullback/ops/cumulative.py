@@ -54,6 +54,8 @@ class Running(Op):
 class CumSum(Running):
     """Running sums: y_t = x_0 + ... + x_t."""
 
+    formula = "g summed from each place to the end"
+
     def perform(self, x):
         return self.oriented(np.cumsum(self.oriented(x), self.axis, self.output_dtype(x.dtype.name)))
 
@@ -66,6 +68,8 @@ class CumProd(Running):
 
     With p_t the product before t and r_t = g_t + x_(t+1) r_(t+1), the gradient is p_t r_t.
     """
+
+    formula = "sum over t >= i of g_t times the product of all x up to t but x_i"
 
     def perform(self, x):
         return self.oriented(np.cumprod(self.oriented(x), self.axis, self.output_dtype(x.dtype.name)))
@@ -114,6 +118,8 @@ def shifted(x: Variable, axis: int, fill: float, reverse: bool) -> Variable:
 
 class Prod(Reduction):
     """The product over one axis. Gradient: g times the product of all the others."""
+
+    formula = "g times the product of all the others"
 
     def output_dtype(self, dtype):
         return counting_dtype(dtype)

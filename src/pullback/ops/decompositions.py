@@ -119,6 +119,8 @@ class OverGaps(Op):
 class Cholesky(MatrixOp):
     """The lower triangular L with L L^T = (A + A^T) / 2."""
 
+    formula = "L^-T P(L^T g) L^-1, symmetric; P: the lower triangle with half its diagonal"
+
     def static(self, shape):
         return [shape]
 
@@ -152,6 +154,8 @@ def cholesky(a: Any, upper: bool = False) -> Variable:
 @dataclass(frozen=True)
 class QR(MatrixOp):
     """Q (..., m, k) with orthonormal columns and upper triangular R (..., k, n), k = min(m, n), with A = Q R."""
+
+    formula = "(gQ + Q M) R^-T, M symmetric with the lower triangle of R gR^T - gQ^T Q"
 
     def static(self, shape):
         *batch, m, n = shape
@@ -202,6 +206,8 @@ def smaller(m: int | None, n: int | None) -> int | None:
 class Eigh(MatrixOp):
     """Ascending eigenvalues w (..., n) and orthonormal eigenvectors V (..., n, n), in columns, of (A + A^T) / 2."""
 
+    formula = "V (diag(gw) + F (V^T gV)) V^T, symmetric; F_ij = 1 / (w_j - w_i)"
+
     def static(self, shape):
         return [shape[:-1], shape]
 
@@ -250,6 +256,7 @@ def eigvalsh(a: Any) -> Variable:
 class SVD(MatrixOp):
     """U (..., m, k), descending s (..., k) and Vt (..., k, n), k = min(m, n), with A = U diag(s) Vt."""
 
+    formula = "U (diag(gs) + J S + S K) V^T and what lies off U and V; J, K: U^T gU, V^T gV over s_j^2 - s_i^2"
     kinks = (Kink("s = 0, if only singular values are used", "[-1, 1]", "0"),)
 
     def static(self, shape):

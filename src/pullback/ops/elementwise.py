@@ -182,6 +182,8 @@ class Cast(Op):
 
     dtype: str
 
+    formula = "g, cast back"
+
     def make_node(self, x: Any) -> Apply:
         x = as_variable(x)
         return Apply(self, [x], [TensorType(self.dtype, x.type.shape)])
@@ -249,6 +251,7 @@ def broadcast_static(name: str, variables: Sequence[Variable]) -> tuple[int | No
 class BroadcastLike(Op):
     """`x` repeated to the shape of `like`. Its gradient sums back; of `like` only the shape is read."""
 
+    formula = "(g summed over the repeated axes, disconnected)"
     view_map = {0: 0}
     shape_only_inputs = (1,)
 
@@ -278,6 +281,7 @@ class BroadcastLike(Op):
 class SumTo(Op):
     """`g` summed over the axes along which something of the shape of `like` was broadcast: broadcasting's adjoint."""
 
+    formula = "(g repeated, disconnected)"
     shape_only_inputs = (1,)
     view_map = {0: 0}
 

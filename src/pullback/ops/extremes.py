@@ -56,12 +56,16 @@ class Extreme(Reduction):
 class Max(Extreme):
     """The largest over `axis`."""
 
+    formula = "g at the largest entries, in equal shares"
+
     def pick(self, x):
         return np.maximum.reduce(x, self.axis, keepdims=self.keepdims)
 
 
 class Min(Extreme):
     """The smallest over `axis`."""
+
+    formula = "g at the smallest entries, in equal shares"
 
     def pick(self, x):
         return np.minimum.reduce(x, self.axis, keepdims=self.keepdims)

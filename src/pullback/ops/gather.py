@@ -144,6 +144,8 @@ class Embedding(Op):
     padding: int | None = None
     by_frequency: bool = False
 
+    formula = "g added to the rows that were read"
+
     def make_node(self, table: Any, indices: Any) -> Apply:
         table, indices = as_variable(table), as_variable(indices)
         shape = (*indices.type.shape, *table.type.shape[1:])

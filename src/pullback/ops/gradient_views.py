@@ -35,6 +35,8 @@ class View(Op):
 class DisconnectedGrad(View):
     """x, of which nothing above it is a function as far as gradients go."""
 
+    formula = "disconnected, by intent"
+
     def grad(self, inputs, output_grads):
         return [DisconnectedType()()]
 
@@ -45,6 +47,8 @@ class DisconnectedGrad(View):
 class ZeroGrad(View):
     """x, with a gradient of zeros."""
 
+    formula = "0, by intent"
+
     def grad(self, inputs, output_grads):
         return [zeros_like(inputs[0])]
 
@@ -54,6 +58,8 @@ class UndefinedGrad(View):
     """x, with a gradient that is refused."""
 
     why: str
+
+    formula = "refused, by intent"
 
     def grad(self, inputs, output_grads):
         return [grad_undefined(self, 0, inputs[0], self.why)]
@@ -66,6 +72,8 @@ class GradClip(View):
     low: float
     high: float
 
+    formula = "g held within the interval, by intent"
+
     def grad(self, inputs, output_grads):
         return [clip(output_grads[0], self.low, self.high)]
 
@@ -75,6 +83,8 @@ class GradScale(View):
     """x, with the gradient multiplied by a number."""
 
     factor: float
+
+    formula = "the number times g, by intent"
 
     def grad(self, inputs, output_grads):
         return [strong_mul(output_grads[0], self.factor)]

@@ -64,11 +64,14 @@ class Part(Indexing):
 class Subtensor(Part):
     """x[...] of integers, slices and new axes: a view."""
 
+    formula = "g at the places of zeros that were read"
     view_map = {0: 0}
 
 
 class AdvancedSubtensor(Part):
     """x[...] with arrays of integers or booleans among the indices: a copy."""
+
+    formula = "g added at the places of zeros that were read"
 
 
 class Update(Indexing):
@@ -105,6 +108,8 @@ class Update(Indexing):
 class SetSubtensor(Update):
     """A copy of x with x[...] = y; of several writes to one element the last wins, in C order."""
 
+    formula = "(g with zeros at those places, g read there where y wrote last)"
+
     def write(self, out, part, y, slots):
         out[self.pattern.bind(slots)] = y
 
@@ -119,6 +124,8 @@ class SetSubtensor(Update):
 
 class IncSubtensor(Update):
     """A copy of x with x[...] += y; an element that is named several times is added to as often."""
+
+    formula = "(g, g read at those places)"
 
     def perform(self, x, y, *slots):
         if x.dtype != np.float16:

@@ -48,6 +48,8 @@ class Pinv(MatrixOp):
 
     rcond: float
 
+    formula = "-P^T g P^T + (I - A P) g^T P P^T + P^T P g^T (I - P A)"
+
     def static(self, shape):
         return [(*shape[:-2], shape[-1], shape[-2])]
 
@@ -84,6 +86,8 @@ def pinv(a: Any, rcond: float | None = None) -> Variable:
 
 class Det(MatrixOp):
     """The determinant. Its gradient is the matrix of cofactors, which singular matrices have too."""
+
+    formula = "g times the cofactors"
 
     def static(self, shape):
         return [shape[:-2]]
@@ -156,6 +160,8 @@ def det(a: Any) -> Variable:
 class SLogDet(MatrixOp):
     """The sign and the logarithm of the absolute value of the determinant."""
 
+    formula = "g A^-T for the logarithm; the sign is locally constant"
+
     def static(self, shape):
         return [shape[:-2], shape[:-2]]
 
@@ -190,6 +196,7 @@ class NormP(Reduction):
     """(sum |x|^p)^(1/p) over `axis`. Its gradient at zero is zero."""
 
     p: float = 2.0
+    formula = "g sign(x) (|x| / norm)^(p-1), 0 at 0"
     kinks = (Kink("x = 0", "the unit ball of the dual norm", "0"),)
 
     def perform(self, x):
@@ -282,6 +289,8 @@ def matrix_power(a: Any, n: int) -> Variable:
 class Expm(MatrixOp):
     """The matrix exponential. The cotangent is the upper right block of exp([[A^T, G], [0, A^T]]) (C. Van Loan,
     "Computing integrals involving the matrix exponential", 1978)."""
+
+    formula = "the upper right block of expm([[A^T, g], [0, A^T]])"
 
     def static(self, shape):
         return [shape]

@@ -21,6 +21,8 @@ class MatMul(Op):
     With C = A B: dA = G B^T, dB = A^T G, each summed over the axes along which it was broadcast.
     """
 
+    formula = "(g y^T, x^T g)"
+
     def make_node(self, a: Any, b: Any) -> Apply:
         a, b = as_variable(a), as_variable(b)
         n, m = a.type.shape[-1], b.type.shape[-2]

@@ -358,6 +358,8 @@ def cosine_distance(input: Any, target: Any, axis: int = -1, eps: float = 1e-8, 
 class AUC(Op):
     """The share of (positive, negative) pairs whose scores are in order; ties count half. Locally constant."""
 
+    formula = "0: locally constant"
+
     def make_node(self, targets: Any, scores: Any) -> Apply:
         targets, scores = as_variable(targets), as_variable(scores)
         return Apply(self, [targets, scores], [TensorType(scores.dtype)])

@@ -81,6 +81,8 @@ def eye_like(x: Variable) -> Variable:
 class Solve(Op):
     """X with A X = B. With cotangent G: dB = A^-T G, dA = -dB X^T."""
 
+    formula = "(-A^-T g X^T, A^-T g)"
+
     def make_node(self, a: Any, b: Any) -> Apply:
         a, b = as_variable(a), as_variable(b)
         batch = broadcast_static("solve", [Variable(TensorType(x.dtype, x.type.shape[:-2])) for x in (a, b)])
@@ -140,6 +142,8 @@ def solve_triangular(a: Any, b: Any, lower: bool = False, unit_diagonal: bool = 
 
 class Inv(MatrixOp):
     """The inverse matrix P. With cotangent G: -P^T G P^T."""
+
+    formula = "-P^T g P^T"
 
     def static(self, shape):
         return [shape]

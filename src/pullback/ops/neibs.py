@@ -101,6 +101,8 @@ class Images2Neibs(Op):
 
     patches: Patches
 
+    formula = "g added where the patches were cut out"
+
     def make_node(self, images: Any) -> Apply:
         images = as_variable(images)
         return Apply(self, [images], [TensorType(images.dtype, self.patches.rows(images.type.shape))])
@@ -120,6 +122,7 @@ class Neibs2Images(Op):
     """Patches added where they were cut out, onto zeros of the shape of `like`: the adjoint of Images2Neibs."""
 
     patches: Patches
+    formula = "(g cut into patches, disconnected)"
     shape_only_inputs = (1,)
 
     def make_node(self, neibs: Any, like: Any) -> Apply:

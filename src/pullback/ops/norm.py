@@ -72,6 +72,7 @@ class Normalize(Normalization):
     axes: tuple[int, ...]
     eps: float
     eps_outside: bool = False
+    formula = "((h - mean(h)) / s - r x^ mean(h x^) with h = g gamma, sum(g x^), sum(g))"
     kinks = (Kink("variance 0 with eps_outside", "nothing: the derivative by the variance is infinite", "0"),)
 
     def make_node(self, x: Any, gamma: Any, beta: Any) -> Apply:

@@ -76,6 +76,7 @@ class MaxPool(PoolOp):
 
     windows: Windows | AdaptiveWindows
     axes: tuple[int, ...]
+    formula = "g at the place of each window's maximum"
     name = "max_pool"
     kinks = (
         Kink("a tie inside a window", "any share of g to each, summing to g", "all to the first in row-major order"),
@@ -185,6 +186,7 @@ class AvgPool(PoolOp):
     axes: tuple[int, ...]
     count_include_pad: bool = True
     divisor: int | None = None
+    formula = "g spread evenly over the cells of its window"
     name = "avg_pool"
 
     def make_node(self, x: Any) -> Apply:

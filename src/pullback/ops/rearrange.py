@@ -48,6 +48,7 @@ class Flip(Op):
     """The order along `axes` reversed: its own inverse and its own adjoint."""
 
     axes: tuple[int, ...]
+    formula = "g flipped back"
     view_map = {0: 0}
 
     def make_node(self, x: Any) -> Apply:
@@ -69,6 +70,8 @@ class Roll(Op):
     """Elements moved along `axes`, those that fall off coming in at the other end; inputs: x, then a shift per axis."""
 
     axes: tuple[int, ...]
+
+    formula = "g rolled back"
 
     def make_node(self, x: Any, *shifts: Any) -> Apply:
         x = as_variable(x)

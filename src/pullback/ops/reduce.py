@@ -93,6 +93,8 @@ def rows(x: Variable, axes: tuple[int, ...]) -> Variable:
 class Sum(Reduction):
     """The sum over `axis`."""
 
+    formula = "g repeated over the axes"
+
     def output_dtype(self, dtype):
         return counting_dtype(dtype)
 
@@ -147,6 +149,8 @@ class Center(Op):
     """x minus its mean over `axis`: a projection, and its own adjoint. Exactly zero where the entries are equal."""
 
     axis: tuple[int, ...]
+
+    formula = "g minus its mean"
 
     def make_node(self, x: Any) -> Apply:
         x = as_variable(x)
@@ -208,6 +212,7 @@ def _degrees_of_freedom(x: Variable, axes: tuple[int, ...], ddof: int) -> Variab
 class Norm2(Reduction):
     """sqrt(sum(x^2)) over `axis`, without overflow or underflow on the way. Its gradient at zero is zero."""
 
+    formula = "g x / norm, 0 at 0"
     kinks = (Kink("x = 0", "the unit ball", "0"),)
 
     def perform(self, x):
@@ -230,6 +235,8 @@ class Norm2(Reduction):
 
 class LogSumExp(Reduction):
     """log(sum(exp(x))) over `axis`, without overflow; -inf for nothing."""
+
+    formula = "g softmax(x)"
 
     def perform(self, x):
         largest = x.max(self.axis, keepdims=True, initial=-np.inf)

@@ -169,6 +169,7 @@ class Reshape(Op):
     """The elements in C order under a new shape; inputs: x, then a scalar per None in `shape`; one may be -1."""
 
     shape: Sizes
+    formula = "g in the shape of x"
     view_map = {0: 0}
 
     def make_node(self, x: Any, *lengths: Any) -> Apply:
@@ -256,6 +257,7 @@ class Transpose(Op):
     """Axes permuted: output axis i is input axis `axes[i]`."""
 
     axes: tuple[int, ...]
+    formula = "g with its axes put back"
     view_map = {0: 0}
 
     def make_node(self, x: Any) -> Apply:
@@ -308,6 +310,7 @@ class ExpandDims(Op):
     """New axes of length 1 at the (sorted, output) places `axes`."""
 
     axes: tuple[int, ...]
+    formula = "g without the new axes"
     view_map = {0: 0}
 
     def make_node(self, x: Any) -> Apply:
@@ -335,6 +338,7 @@ class Squeeze(Op):
     """The axes of length 1 named in `axes` (sorted) removed."""
 
     axes: tuple[int, ...]
+    formula = "g with the axes back"
     view_map = {0: 0}
 
     def make_node(self, x: Any) -> Apply:
@@ -387,6 +391,7 @@ class BroadcastTo(Op):
     """`x` repeated to a shape; inputs: x, then one scalar per None in `shape`."""
 
     shape: Sizes
+    formula = "g summed over the repeated axes"
     view_map = {0: 0}
 
     def make_node(self, x: Any, *lengths: Any) -> Apply:
@@ -432,6 +437,8 @@ class Concatenate(Op):
 
     axis: int
 
+    formula = "g cut into the pieces"
+
     def make_node(self, *arrays: Any) -> Apply:
         inputs = [as_variable(x) for x in arrays]
         static = [None] * inputs[0].ndim
@@ -471,6 +478,8 @@ class Split(Op):
 
     axis: int
     count: int
+
+    formula = "the pieces' cotangents joined"
 
     @property
     def view_map(self) -> dict[int, int]:  # type: ignore[override]

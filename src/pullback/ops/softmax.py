@@ -65,6 +65,8 @@ class Softmax(RowOp):
 
     axis: int
 
+    formula = "y (g - sum(g y))"
+
     def compute(self, x):
         return _softmax(x, self.axis)
 
@@ -103,6 +105,7 @@ class MaskedSoftmax(Op):
     """Softmax over the entries where a mask is true; zeros elsewhere, and in rows without any."""
 
     axis: int
+    formula = "(y (g - sum(g y)), disconnected)"
     broadcasts = True
 
     def make_node(self, x: Any, mask: Any) -> Apply:
@@ -161,6 +164,8 @@ class LogSoftmax(RowOp):
     """x - log(sum(exp(x))) along `axis`."""
 
     axis: int
+
+    formula = "g - softmax(x) sum(g)"
 
     def compute(self, x):
         return _log_softmax(x, self.axis)
@@ -260,6 +265,8 @@ class SelectLabel(LabelOp):
     axis: int
     ignore_index: int | None = None
 
+    formula = "(g at the label, disconnected)"
+
     def make_node(self, x: Any, labels: Any) -> Apply:
         x, labels = as_variable(x), as_variable(labels)
         self.check("select_label", x, labels)
@@ -337,6 +344,8 @@ class SoftmaxCrossEntropy(LabelOp):
 
     axis: int
     ignore_index: int | None = None
+
+    formula = "g (softmax(x) - onehot(label))"
 
     def make_node(self, x: Any, labels: Any) -> Apply:
         x, labels = as_variable(x), as_variable(labels)

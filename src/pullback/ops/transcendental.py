@@ -277,6 +277,8 @@ class IntegerOrder(Op):
     family: str
     n: int
 
+    formula = "g f_n'(x), by the neighbouring orders"
+
     def make_node(self, x: Any) -> Apply:
         x = as_tensor(x)
         x = cast(x, float_dtype(x.dtype))

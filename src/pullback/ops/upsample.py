@@ -92,6 +92,8 @@ class Resize(Op):
     samplings: tuple[Sampling, ...]
     axes: tuple[int, ...]
 
+    formula = "g added, weighted, to the entries that were read"
+
     def make_node(self, x: Any) -> Apply:
         x = as_variable(x)
         return Apply(self, [x], [TensorType(x.dtype, self._resized(x.type.shape))])

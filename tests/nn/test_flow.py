@@ -95,3 +95,15 @@ def test_nothing_is_changed_by_looking(samples) -> None:
 def test_it_needs_to_know_the_cost(samples) -> None:
     with pytest.raises(pb.ArgumentError, match="compile"):
         nn.Network([nn.Input(4), nn.Connected(3)]).gradient_flow(*samples)
+
+
+def test_messages_name_the_layer(samples) -> None:
+    X, y = samples
+    net = network("relu")
+    cost = net(pb.dmatrix("x")).sum()
+    assert "layer hidden_0" in str(pb.explain(cost, net.parameters["hidden_0.weight"]))
+    values = net.get_values()
+    values["hidden_1.weight"][0, 0] = np.nan
+    net.set_values(values)
+    with pb.nan_guard(), pytest.raises(pb.NonFiniteError, match=r"input 1, hidden_1\.weight, was .*\n.*layer hidden_1$"):
+        net.train_on_batch(X, y)

@@ -159,6 +159,11 @@ def _leaf_value(v: Variable) -> np.ndarray:
     return v.data if isinstance(v, Constant) else v.storage
 
 
+def _named(node: Apply, i: int) -> str:
+    name = node.inputs[i].name
+    return f"{i}, {name}," if name else f"{i}"
+
+
 def raise_if_not_finite(node: Apply, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
     """The NaN guard: name the first op that makes a non-finite number out of finite ones."""
     for j, array in enumerate(outputs):
@@ -166,7 +171,7 @@ def raise_if_not_finite(node: Apply, inputs: Sequence[np.ndarray], outputs: Sequ
             continue
         position = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
         fed = [i for i, x in enumerate(inputs) if x.dtype.kind == "f" and not np.isfinite(x).all()]
-        source = f"its input {fed[0]} was not finite already" if fed else "all its inputs are finite"
+        source = f"its input {_named(node, fed[0])} was not finite already" if fed else "all its inputs are finite"
         raise NonFiniteError(
             f"{node.op} made {array[position]} at index {position} of output {j} (shape {array.shape}); {source}.\n"
             f"  {'in ' if node.origin.gradient_of else 'built at '}{node.origin}"

@@ -348,8 +348,9 @@ def place(origin: Origin) -> str:
     """The user's file and line, relative to the current folder if it lies there."""
     here = os.getcwd() + os.sep
     file = origin.file.removeprefix(here)
+    layer = f", layer {origin.layer}" if origin.layer else ""
     within = f"  (in the gradient of {origin.gradient_of})" if origin.gradient_of else ""
-    return f"{file}:{origin.line}{within}"
+    return f"{file}:{origin.line}{layer}{within}"
 
 
 def _line(step: Step) -> str:

@@ -19,28 +19,40 @@ LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class Origin(NamedTuple):
-    """Where a node comes from: the user's line, and, for a node of a gradient, the op whose rule built it."""
+    """Where a node comes from: the user's line, the layer of a network, and the op whose gradient rule built it."""
 
     file: str
     line: int
     gradient_of: str = ""
+    layer: str = ""
 
     def __str__(self) -> str:
-        where = f"{self.file}:{self.line}"
+        where = f"{self.file}:{self.line}" + (f", layer {self.layer}" if self.layer else "")
         return f"the gradient of {self.gradient_of}, built at {where}" if self.gradient_of else where
 
 
 _rule_origin: contextvars.ContextVar[Origin | None] = contextvars.ContextVar("rule_origin", default=None)
+_layer: contextvars.ContextVar[str] = contextvars.ContextVar("layer", default="")
 
 
 @contextlib.contextmanager
 def gradient_of(node: "Apply") -> Iterator[None]:
     """Nodes built inside belong to the gradient of `node`: they carry its user's line."""
-    token = _rule_origin.set(Origin(node.origin.file, node.origin.line, node.origin.gradient_of or str(node.op)))
+    token = _rule_origin.set(node.origin._replace(gradient_of=node.origin.gradient_of or str(node.op)))
     try:
         yield
     finally:
         _rule_origin.reset(token)
+
+
+@contextlib.contextmanager
+def layer_named(name: str) -> Iterator[None]:
+    """Nodes built inside belong to the layer of that name."""
+    token = _layer.set(name)
+    try:
+        yield
+    finally:
+        _layer.reset(token)
 
 
 class Observer(threading.local):
@@ -156,4 +168,4 @@ def user_line() -> Origin:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(LIBRARY):
         frame = frame.f_back
-    return Origin(frame.f_code.co_filename, frame.f_lineno)
+    return Origin(frame.f_code.co_filename, frame.f_lineno, "", _layer.get())

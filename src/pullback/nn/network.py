@@ -19,7 +19,7 @@ from ..errors import (
     UnknownNameError,
     nearest,
 )
-from ..graph import SharedVariable, TensorType, Variable
+from ..graph import SharedVariable, TensorType, Variable, layer_named
 from ..ops import RandomStream
 from .arrays import Samples, about, check_values, input_arrays, samples
 from .assembly import Node, assemble, find, leading_to
@@ -149,7 +149,8 @@ class Network:
             if node.sources:
                 around = replace(context, training=False) if node.layer.frozen else context
                 taken = [values[i] for i in node.sources]
-                values.append(node.layer.apply(node.parameters, taken, around))
+                with layer_named(node.name):
+                    values.append(node.layer.apply(node.parameters, taken, around))
                 if taken[0] in context.lengths and node.output.shape[:1] == node.inputs[0].shape[:1]:
                     context.lengths.setdefault(values[-1], context.lengths[taken[0]])
             else:

@@ -1,6 +1,6 @@
 """Networks: layers, losses, metrics, optimizers, schedules, training, model files."""
 
-from . import initializers, layers, losses, metrics, schedules
+from . import initializers, layers, losses, metrics, recurrent, schedules
 from .activations import ACTIVATIONS
 from .callbacks import Callback, CSVLogger, EarlyStopping, LambdaCallback, ModelCheckpoint, ReduceLearningRate
 from .configuration import FUNCTIONS
@@ -26,6 +26,7 @@ from .optimizers import (
 __all__ = [
     "ACTIVATIONS", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "CSVLogger", "Callback", "EarlyStopping",
     "FUNCTIONS", "History", "LambdaCallback", "Lion", "ModelCheckpoint", "Momentum", "NAdam", "Nesterov", "Network",
-    "Optimizer", "RAdam", "RMSProp", "ReduceLearningRate", "SGD", "initializers", "losses", "metrics", "schedules",
+    "Optimizer", "RAdam", "RMSProp", "ReduceLearningRate", "SGD", "initializers", "losses", "metrics", "recurrent",
+    "schedules",
     *layers.__all__,
 ]  # fmt: skip

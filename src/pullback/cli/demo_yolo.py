@@ -75,7 +75,7 @@ class DigitsOnPhotos:
         self, canvas: np.ndarray, digit: np.ndarray, taken: list[tuple[int, int, int, int]], rng: np.random.Generator
     ) -> tuple[float, float, float, float] | None:
         """Draw a digit where there is room; its box as fractions."""
-        size = int(rng.integers(26, 49))
+        size = int(rng.integers(34, 57))
         ink = np.asarray(pillow().fromarray((digit * 255).astype(np.uint8)).resize((size, size)), np.float32) / 255
         rows, columns = np.flatnonzero(ink.max(1) > 0.3), np.flatnonzero(ink.max(0) > 0.3)
         ink = ink[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
@@ -99,7 +99,7 @@ def _standing_out(ground: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A colour that can be told from the ground's."""
     while True:
         colour = rng.uniform(0, 255, 3)
-        if abs(colour.mean() - ground.mean()) > 70:
+        if abs(colour.mean() - ground.mean()) > 90:
             return colour.astype(np.float32)
 
 

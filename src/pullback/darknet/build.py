@@ -11,7 +11,8 @@ from ..errors import PullbackError, nearest
 from ..nn.layers.base import Layer, Parameter, Spec
 from ..nn.layers.basic import Dropout, Input, Softmax
 from ..nn.layers.detection import Yolo
-from ..nn.layers.rearrange import Reshape, TimeDistributed
+from ..nn.layers.rearrange import Reshape
+from ..nn.layers.recurrent import TimeDistributed
 from ..nn.layers.sublayers import Recurrent
 from .cfg import Cfg, CfgError, CfgWarning, Section, located
 from .dialects import ALEXEYAB, HANK, PJREDDIE, Dialect

@@ -17,7 +17,7 @@ from ..nn.layers.base import Layer, Parameter, Spec
 from ..nn.layers.basic import Connected
 from ..nn.layers.convolution import Convolutional
 from ..nn.layers.normalization import BatchNorm
-from ..nn.layers.rearrange import TimeDistributed
+from ..nn.layers.recurrent import TimeDistributed
 from ..nn.layers.scaling import Implicit
 from ..nn.layers.sublayers import ConvLSTM, GatedGRU, GatedLSTM, Recurrent
 from ..nn.layers.unshared import Deconvolutional, Local

@@ -231,31 +231,3 @@ class Crop(Layer):
             left = ops.where(mirrored, left[:, ::-1], left)
         images = ops.expand_dims(ops.arange(batch), (1, 2))
         return x[images, ops.expand_dims(top, 2), ops.expand_dims(left, 1)]
-
-
-@dataclass(frozen=True)
-class TimeDistributed(Layer):
-    """Another layer, applied to every step of a sequence (time, ...): time and batch are taken together."""
-
-    layer: Layer
-
-    def describe(self, x):
-        return Spec((x.shape[0], *self.layer.describe(self._step(x)).shape), x.dtype)
-
-    def _step(self, x: Spec) -> Spec:
-        if len(x.shape) < 2:
-            raise ShapeError(f"takes sequences (time, ...), got {x}")
-        return Spec(x.shape[1:], x.dtype)
-
-    def parameters(self, x):
-        return self.layer.parameters(self._step(x))
-
-    def apply(self, parameters, inputs, context):
-        x = inputs[0]
-        steps = ops.reshape(x, (-1, *(ops.length(x, a) if n is None else n for a, n in enumerate(x.type.shape[2:], 2))))
-        y = self.layer.apply(parameters, [steps], context)
-        return ops.reshape(y, (-1, ops.length(x, 1), *y.type.shape[1:]))
-
-    def operations(self, inputs, output):
-        """Of one step."""
-        return self.layer.operations((self._step(inputs[0]),), Spec(output.shape[1:], output.dtype))

@@ -105,5 +105,6 @@ def test_messages_name_the_layer(samples) -> None:
     values = net.get_values()
     values["hidden_1.weight"][0, 0] = np.nan
     net.set_values(values)
-    with pb.nan_guard(), pytest.raises(pb.NonFiniteError, match=r"input 1, hidden_1\.weight, was .*\n.*layer hidden_1$"):
+    told = r"input 1, hidden_1\.weight, was .*\n.*layer hidden_1$"
+    with pb.nan_guard(), pytest.raises(pb.NonFiniteError, match=told):
         net.train_on_batch(X, y)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..graph import Apply, ClosedGraph, Op
+from ..graph import Apply, ClosedGraph, Op, Variable
 from .buffers import Buffer, new_buffer
 
 if TYPE_CHECKING:
@@ -168,6 +168,15 @@ class Binding:
         """Go on only if `flag` (one int64, written by a launch before) is zero; else the op's `perform` raises."""
         inputs = [buffer if value is None else value for buffer, value in zip(self.inputs, self.values)]
         self._planner.add(Guard(self.node, tuple(inputs), flag))
+
+    def is_unchecked(self, v: Variable, *about: Any) -> bool:
+        """Whether this is the first time in the plan that it asks this about the values of `v`.
+
+        A binder that is told so launches the check and its guard right away.
+        """
+        fresh = (v, *about) not in self._planner.checked
+        self._planner.checked.add((v, *about))
+        return fresh
 
     def contiguous(self, buffer: Buffer) -> Buffer:
         """`buffer` itself if its elements follow each other, else a copy of it that does."""

@@ -44,6 +44,7 @@ class Planner:
         self.uses: dict[Variable, int] = dict.fromkeys([*outputs, *updates.values()], FOREVER)
         self.storage_uses: dict[Storage, int] = {}
         self.shared: dict[SharedVariable, Buffer] = {}
+        self.checked: set[tuple] = set()
         for node in order:
             for i, v in enumerate(node.inputs):
                 if i not in node.op.shape_only_inputs:

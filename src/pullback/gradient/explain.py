@@ -186,7 +186,7 @@ class Inspection:
         if self.is_locally_constant(node, i):
             return "zero: locally constant"
         formula = node.op.row.formula if isinstance(node.op, Elementwise) else node.op.formula
-        return _part(formula, i, len(node.inputs)) or "formula"
+        return part_of_formula(formula, i, len(node.inputs)) or "formula"
 
     def is_locally_constant(self, node: Apply, i: int) -> bool:
         """Whether the op answers zeros whatever arrives."""
@@ -375,7 +375,7 @@ def _shorten(text: str) -> str:
     return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 3] + "..."
 
 
-def _part(formula: str, i: int, arity: int) -> str:
+def part_of_formula(formula: str, i: int, arity: int) -> str:
     """The piece of "(g y, g x)" that belongs to input i."""
     if arity == 1 or not formula.startswith("("):
         return formula

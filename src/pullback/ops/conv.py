@@ -233,6 +233,8 @@ class ConvolutionGradInputs(Op):
     filtering: Filtering
     extra: tuple[int, ...] | None = None
 
+    formula = "to the filters: correlation of g with y; to y: convolution of g with the filters"
+
     @property
     def shape_only_inputs(self) -> tuple[int, ...]:  # type: ignore[override]
         return (2,) if self.extra is None else ()
@@ -279,6 +281,7 @@ class ConvolutionGradFilters(Op):
     """dw = F(x, g): the output's gradient g pulled back to the filters. Inputs: images, g, an array of their shape."""
 
     filtering: Filtering
+    formula = "to the images: transposed convolution of y with g; to y: convolution of the images with g"
     shape_only_inputs = (2,)
 
     def make_node(self, x: Any, g: Any, like: Any) -> Apply:

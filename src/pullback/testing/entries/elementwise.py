@@ -5,7 +5,8 @@ from math import inf, nan
 from typing import Any
 
 from ...ops.elementwise import ROWS, BroadcastLike, Cast, Elementwise, Row, SumTo
-from ..entry import Entry, Input, Point, integer, mask, real
+from ...ops.transcendental import polygamma, spherical_jn
+from ..entry import Entry, Input, Point, integer, mask, positive, real
 
 AXES = "a b"
 ANALYTIC = set(
@@ -125,6 +126,8 @@ def constant_bound(name: str, op: Callable[..., Any]) -> Entry:
 ENTRIES = [row_entry(row) for row in ROWS.values()] + [
     constant_bound("maximum", Elementwise(ROWS["maximum"])),
     constant_bound("minimum", Elementwise(ROWS["minimum"])),
+    Entry("polygamma", lambda x: polygamma(2, x), (positive("a b", 0.3, 4.0, name="x"),), strong_zero=True),
+    Entry("spherical_jn", lambda x: spherical_jn(2, x), (real("a b", -4.0, 4.0, name="x"),), strong_zero=True),
     Entry("broadcast_like", BroadcastLike(), (real("b", name="x"), real("a b", name="like"))),
     Entry("sum_to", SumTo(), (real("a b c", name="g"), real("b 1", name="like"))),
     Entry("cast", Cast("float64"), (real("a b"),), float32=1e-6),

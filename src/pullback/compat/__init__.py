@@ -1,0 +1,1 @@
+"""The interfaces of other libraries over this one: their users change an import."""

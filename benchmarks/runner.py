@@ -46,6 +46,9 @@ CACHE_VARIABLES = (
 
 Results = dict[str, dict[str, Any]]  # contender -> figure -> value
 
+# Two slow OpenBLAS down; without byte code a library that runs from its sources is compiled anew at every start.
+NOT_INHERITED = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "PYTHONDONTWRITEBYTECODE")
+
 
 class ContenderFailed(Exception):
     """A contender can't do the work, died or took too long; the message says which."""
@@ -61,7 +64,7 @@ def machine_lock() -> Iterator[None]:
 
 def environment(contender: Contender, extra: dict[str, str]) -> dict[str, str]:
     """The child's: the same number of threads for all, and no OpenBLAS tuning inherited from this shell."""
-    inherited = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
+    inherited = {k: v for k, v in os.environ.items() if k not in NOT_INHERITED}
     threads = dict.fromkeys(THREAD_VARIABLES, str(THREADS))
     return inherited | threads | contender.peer.environment | {"BENCH_VARIANT": contender.variant} | extra
 

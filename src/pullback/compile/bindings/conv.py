@@ -4,7 +4,7 @@ from ...ops.conv import Convolution, ConvolutionGradFilters, ConvolutionGradInpu
 from ..binding import Binding, Declined, binds
 from ..buffers import Buffer
 from ..elementwise import launch_copy
-from . import conv_direct, conv_winograd
+from . import conv_depthwise, conv_direct, conv_winograd
 from .conv_geometry import (
     Geometry,
     channels_last,
@@ -65,6 +65,8 @@ def forward(b: Binding, g: Geometry, x: Buffer, w: Buffer, y: Buffer) -> None:
     """y = the convolution of x with w."""
     if g.is_product:
         launch_gemm(b, x.reshaped((g.pixels, g.into)), w.reshaped((g.into, g.out)), y.reshaped((g.pixels, g.out)))
+    elif g.is_depthwise:
+        conv_depthwise.forward(b, g, x, w, y)
     elif conv_winograd.fits(g):
         conv_winograd.forward(b, g, x, w, y)
     else:
@@ -76,6 +78,8 @@ def backward(b: Binding, g: Geometry, grad: Buffer, w: Buffer, dx: Buffer) -> No
     if g.is_product:
         turned = w.window((g.out, g.into), (1, g.out), 0)
         launch_gemm(b, grad.reshaped((g.pixels, g.out)), turned, dx.reshaped((g.pixels, g.into)))
+    elif g.is_depthwise:
+        conv_depthwise.backward(b, g, grad, w, dx)
     elif conv_winograd.fits(g) and conv_winograd.fits(g.adjoint()):
         conv_winograd.backward(b, g, grad, w, dx)
     else:
@@ -87,6 +91,8 @@ def filter_gradient(b: Binding, g: Geometry, x: Buffer, grad: Buffer, dw: Buffer
     if g.is_product:
         turned = x.window((g.into, g.pixels), (1, g.into), 0)
         launch_gemm(b, turned, grad.reshaped((g.pixels, g.out)), dw.reshaped((g.into, g.out)))
+    elif g.is_depthwise:
+        conv_depthwise.filter_gradient(b, g, x, grad, dw)
     elif conv_winograd.fits(g):
         conv_winograd.filter_gradient(b, g, x, grad, dw)
     else:

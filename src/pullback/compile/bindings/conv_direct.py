@@ -85,12 +85,7 @@ def convolve(b: Binding, x: Buffer, w: Buffer, y: Buffer, walks: Sequence[Walk])
     w_d, w_h, w_w, w_k = w.strides[:4]
     merged = groups == 1 and wide.dilation == wide.skip == 1  # a filter's line lies in x without gaps
     columns = Walk(1, 1) if merged else wide
-    starts = sum(k.start * s for k, s in zip(walks, x.strides[1:4]))
-    places = sum(k.place * s for k, s in zip(walks, y.strides[1:4]))
-    lines = table(
-        starts + grid((x.shape[0], x.strides[0]), (deep.count, deep.stride * x_d), (high.count, high.stride * x_h)),
-        places + grid((x.shape[0], y.strides[0]), *((k.count, k.step * s) for k, s in zip(walks[:2], y.strides[1:]))),
-    )  # fmt: skip
+    lines = lines_of(x, y, walks)
     first = deep.tap * w_d + high.tap * w_h + wide.tap * w_w
     steps = table(
         grid((deep.taps, deep.dilation * x_d), (columns.taps, columns.dilation * x_w)),
@@ -208,6 +203,15 @@ def panel(columns: int, dtype: str) -> dict[str, int]:
     vectors = gemm.tile_vectors(dtype)
     rest = columns % (vectors * codegen.VL)
     return {"NV": vectors, "TAIL": -(-rest // codegen.VL), "RAGGED": int(rest % codegen.VL != 0)}
+
+
+def lines_of(x: Buffer, y: Buffer, walks: Sequence[Walk]) -> Buffer:
+    """A table of where each output line begins to read x, and where it begins in y."""
+    starts = sum(k.start * s for k, s in zip(walks, x.strides[1:]))
+    places = sum(k.place * s for k, s in zip(walks, y.strides[1:]))
+    reads = [(x.shape[0], x.strides[0]), *((k.count, k.stride * s) for k, s in zip(walks[:2], x.strides[1:]))]
+    writes = [(y.shape[0], y.strides[0]), *((k.count, k.step * s) for k, s in zip(walks[:2], y.strides[1:]))]
+    return table(starts + grid(*reads), places + grid(*writes))
 
 
 def grid(*axes: tuple[int, int]) -> np.ndarray:

@@ -6,6 +6,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, FormatError, ShapeError
+from .augment import Change
+from .folders import Images
+
+AUGMENTING = 0xA06  # sets the generator of changes apart from that of the order
 
 
 class Batches:
@@ -24,17 +28,26 @@ class Batches:
         [True, True]
 
     Args:
-        arrays: of equal length.
+        arrays: of equal length; `Images` are read batch by batch.
         batch_size: rows per batch.
         shuffle: a new order for each epoch; else the arrays' own order.
         seed: a whole number from 0 up.
+        augment: `augment(rng, *batch)` gives each batch as it shall be; see `data.augment`. The generator is a function
+            of seed, epoch and position.
 
     Attributes:
         epoch: the number of the epoch whose batches come next, from 0.
         position: how many of its batches have been handed out.
     """
 
-    def __init__(self, *arrays: np.ndarray, batch_size: int = 32, shuffle: bool = True, seed: int = 0) -> None:
+    def __init__(
+        self,
+        *arrays: np.ndarray | Images,
+        batch_size: int = 32,
+        shuffle: bool = True,
+        seed: int = 0,
+        augment: Change | None = None,
+    ) -> None:
         lengths = {len(a) for a in arrays}
         if len(lengths) != 1:
             raise ShapeError(f"batches need arrays of one length; got lengths {[len(a) for a in arrays]}")
@@ -47,6 +60,7 @@ class Batches:
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.seed = seed
+        self.augment = augment
         self.epoch = 0
         self.position = 0
 
@@ -68,9 +82,21 @@ class Batches:
             start = self.position * self.batch_size
             rows = order[start : start + self.batch_size]
             batch = tuple(a.take(rows, axis=0) for a in self.arrays)
+            if self.augment is not None:
+                batch = self._changed(batch)
             self.position += 1
             yield batch
         self.epoch, self.position = self.epoch + 1, 0
+
+    def _changed(self, batch: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        rng = np.random.default_rng((self.seed, self.epoch, self.position, AUGMENTING))
+        found = self.augment(rng, *batch)
+        if not isinstance(found, (tuple, list)) or len(found) != len(batch):
+            raise ArgumentError(f"augment got {len(batch)} arrays and gave {found!r:.60}; expected as many as it got")
+        lengths = {len(a) for a in found}
+        if len(lengths) != 1:
+            raise ShapeError(f"augment gave arrays of lengths {[len(a) for a in found]}; expected one length")
+        return tuple(found)
 
     def state(self) -> dict[str, Any]:
         """The cursor, and what its meaning rests on, as plain numbers for a file."""
@@ -111,7 +137,7 @@ def split(
         >>> y_test.sum()
         np.int64(2)
     """
-    arrays = tuple(np.asarray(a) for a in arrays)
+    arrays = tuple(a if isinstance(a, Images) else np.asarray(a) for a in arrays)
     lengths = {len(a) for a in arrays}
     if len(lengths) != 1:
         raise ShapeError(f"split needs arrays of one length; got lengths {[len(a) for a in arrays]}")

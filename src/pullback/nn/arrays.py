@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..data import Images
 from ..errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -24,7 +25,7 @@ from .recipe import Recipe
 if TYPE_CHECKING:
     from .network import Network
 
-Arrays = tuple[np.ndarray, ...]
+Arrays = tuple[np.ndarray | Images, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +168,8 @@ def check_values(network: "Network", recipe: Recipe, given: Samples) -> None:
     if not lengths[0]:
         raise ArgumentError("there are no samples: X has length 0")
     for name, array in zip(_names("X", len(given.inputs)), given.inputs):
-        refuse_non_finite(name, array)
+        if not isinstance(array, Images):  # which are finite
+            refuse_non_finite(name, array)
     for loss, node, array in zip(recipe.losses, network.outputs, given.targets):
         loss.check(node.output, array)
     for array in given.weights:
@@ -187,4 +189,4 @@ def _one_each(given: Any, count: int, what: str, of: str) -> Arrays:
         raise ArgumentTypeError(f"the network has {count} {of}: {what} must be a list of {count} arrays")
     if any(part is None for part in parts):
         raise ArgumentTypeError(f"{what} is missing")
-    return tuple(as_array(part) for part in parts)
+    return tuple(part if isinstance(part, Images) else as_array(part) for part in parts)

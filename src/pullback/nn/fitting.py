@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..data import Batches, split
+from ..data.augment import Change
 from ..errors import ArgumentError, ArgumentTypeError, NonFiniteError
 from .arrays import Samples, about, check_values
 from .callbacks import Callback
@@ -77,6 +78,7 @@ def fit(
     validation_data: tuple[Any, ...] | None,
     shuffle: bool,
     seed: int | None,
+    augment: Change | None,
     callbacks: Sequence[Any],
     verbose: bool,
     resume: bool,
@@ -96,7 +98,8 @@ def fit(
         if validation_split:
             kept, held_arrays = zip(*split(*given.arrays, held_back=validation_split, seed=seed))
             given, held = given.replaced(kept), given.replaced(held_arrays)
-        batches = Batches(*given.arrays, batch_size=batch_size, shuffle=shuffle, seed=seed)
+        change = None if augment is None else changing(augment, len(given.inputs) + len(given.targets))
+        batches = Batches(*given.arrays, batch_size=batch_size, shuffle=shuffle, seed=seed, augment=change)
     if validation_data is not None:
         with about("fit: validation_data"):
             if not isinstance(validation_data, (tuple, list)) or len(validation_data) not in (2, 3):
@@ -111,6 +114,11 @@ def fit(
             training.restore(network.cursor)
     _run(training, held, callbacks, make_progress(verbose))
     return training.history
+
+
+def changing(augment: Change, count: int) -> Change:
+    """A change of the first `count` arrays of a batch; weights behind them stay."""
+    return lambda rng, *batch: (*augment(rng, *batch[:count]), *batch[count:])
 
 
 def _run(training: Training, held: Samples | None, callbacks: Sequence[Callback], progress: Progress) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..compile import Function
 from ..config import config
+from ..data.augment import Change
 from ..errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -346,6 +347,7 @@ class Network:
         class_weight: Any = None,
         shuffle: bool = True,
         seed: int | None = None,
+        augment: Change | None = None,
         callbacks: Sequence[Any] = (),
         verbose: bool = True,
         resume: bool = False,
@@ -353,8 +355,8 @@ class Network:
         """Train for some epochs. Ctrl-C ends training after the step at hand and keeps what was learnt.
 
         Args:
-            X, y: inputs and targets (lists of arrays for several inputs or outputs). All rows are used in each epoch:
-                the last batch may be shorter.
+            X, y: inputs and targets (lists of arrays for several inputs or outputs); `data.Images` are read batch by
+                batch. All rows are used in each epoch: the last batch may be shorter.
             validation_split: share of the rows, drawn at random by the seed, that is held back and evaluated per epoch.
             validation_data: (X, y), or (X, y, sample_weight), that is evaluated per epoch instead.
             sample_weight: what multiplies each sample's loss, one number per row; with several outputs also a list or
@@ -364,6 +366,7 @@ class Network:
                 of each class are weighted in training, beside `sample_weight`.
             shuffle: a new order in each epoch, drawn by the seed.
             seed: the network's unless given.
+            augment: `augment(rng, *inputs, *targets)` gives each batch of training as it shall be: see `data.augment`.
             callbacks: see `nn.Callback`.
             verbose: a progress display on a terminal, else a line per epoch; False for silence.
             resume: go on where a loaded network was saved during training, with the same arguments: the result is
@@ -385,6 +388,7 @@ class Network:
             validation_data,
             shuffle,
             seed,
+            augment,
             callbacks,
             verbose,
             resume,

@@ -5,7 +5,10 @@ in float64 (Chan, Golub and LeVeque 1983): a mean far from zero costs no accurac
 columns] elements; `group` neighbouring columns share their statistics.
 """
 
-from ..codegen import T, f64, helper, i64, isfinite, kernel, ptr, regs, sqrt, unroll, vec, vrange, vsum
+from ..codegen import VL, T, f64, helper, i64, isfinite, kernel, ptr, regs, sqrt, unroll, vec, vfull, vrange, vsum
+
+BLOCK = 4096  # elements of a row whose sum is taken in the array's own precision
+TOGETHER = 4  # rows whose shares of d_gamma and d_beta are added at once
 
 
 @helper
@@ -211,6 +214,25 @@ def pull_back_columns(
             dx[c + at] = g[c + at] * f[c] + ((x[c + at] - centre[c + k]) * f[c + columns] + f[c + 2 * columns])
 
 
+@helper
+def row_sum(p: ptr(T), columns: i64, shift: T, SQUARED: i64):
+    """The sum over a row of p - shift, or of its square; long rows in blocks that are added up in float64."""
+    total = f64(0)
+    for at in range(0, columns, BLOCK):
+        end = min(at + BLOCK, columns)
+        whole = at + (end - at) // (4 * VL) * (4 * VL)
+        s = regs(4, T)
+        for c in vfull(at, whole, 4):
+            for j in unroll(4):
+                d = p[c + j * VL] - shift
+                s[j] += d * d if SQUARED != 0 else d
+        for c in vrange(whole, end):
+            d = p[c] - shift
+            s[0] += d * d if SQUARED != 0 else d
+        total += f64(vsum((s[0] + s[1]) + (s[2] + s[3])))
+    return total
+
+
 @kernel(reassoc=True)
 def normalize_rows(
     x: ptr(T), gamma: ptr(T), beta: ptr(T), y: ptr(T), mean: ptr(T), var: ptr(T), columns: i64, eps: f64,
@@ -221,27 +243,55 @@ def normalize_rows(
         p = x + r * columns
         o = y + r * columns
         z = anchor(p[0])
-        total = f64(0)
-        for at in range(0, columns, BLOCK):
-            s = vec(T(0))
-            for c in vrange(at, min(at + BLOCK, columns)):
-                s += p[c] - z
-            total += f64(vsum(s))
-        m = T(f64(z) + total / f64(columns))
-        total = f64(0)
-        for at in range(0, columns, BLOCK):
-            s = vec(T(0))
-            for c in vrange(at, min(at + BLOCK, columns)):
-                d = p[c] - m
-                s += d * d
-            total += f64(vsum(s))
-        v = total / f64(columns)
+        m = T(f64(z) + row_sum(p, columns, z, 0) / f64(columns))
+        v = row_sum(p, columns, m, 1) / f64(columns)
         mean[r] = m
         var[r] = T(v)
         inverse, _ = scales(v, eps, OUTSIDE)
         k = T(inverse)
         for c in vrange(columns):
             o[c] = (p[c] - m) * k * gamma[c] + beta[c]
+
+
+@helper
+def pull_back_some(
+    p: ptr(T), q: ptr(T), o: ptr(T), gamma: ptr(T), mean: ptr(T), var: ptr(T), dg: ptr(T), db: ptr(T),
+    columns: i64, eps: f64, OUTSIDE: i64, ROWS: i64,
+):  # fmt: skip
+    """`pull_back_rows` of ROWS rows that begin at p, with their numbers in registers."""
+    m = regs(ROWS, T)
+    k = regs(ROWS, T)
+    shift = regs(ROWS, T)
+    slope = regs(ROWS, T)
+    for i in unroll(ROWS):
+        inverse, pull = scales(f64(var[i]), eps, OUTSIDE)
+        m[i] = vec(mean[i])
+        k[i] = vec(T(inverse))
+        h = f64(0)
+        hat = f64(0)
+        for at in range(0, columns, BLOCK):
+            s = vec(T(0))
+            t = vec(T(0))
+            for c in vrange(at, min(at + BLOCK, columns)):
+                e = q[c + i * columns] * gamma[c]
+                s += e
+                t += e * ((p[c + i * columns] - m[i]) * k[i])
+            h += f64(vsum(s))
+            hat += f64(vsum(t))
+        shift[i] = vec(T(h / f64(columns) * inverse))
+        slope[i] = vec(T(hat / f64(columns) * pull))
+    for c in vrange(columns):
+        f = gamma[c]
+        d_gamma = dg[c]
+        d_beta = db[c]
+        for i in unroll(ROWS):
+            d = q[c + i * columns]
+            z = (p[c + i * columns] - m[i]) * k[i]
+            d_gamma += d * z
+            d_beta += d
+            o[c + i * columns] = d * f * k[i] - shift[i] - z * slope[i]
+        dg[c] = d_gamma
+        db[c] = d_beta
 
 
 @kernel(reassoc=True)
@@ -255,32 +305,14 @@ def pull_back_rows(
         db = dg + columns
         for c in vrange(2 * columns):
             dg[c] = T(0)
-        for r in range(u * rows // parts, (u + 1) * rows // parts):
-            p = x + r * columns
-            q = g + r * columns
-            o = dx + r * columns
-            m = mean[r]
-            inverse, pull = scales(f64(var[r]), eps, OUTSIDE)
-            k = T(inverse)
-            h = f64(0)
-            hat = f64(0)
-            for at in range(0, columns, BLOCK):
-                s = vec(T(0))
-                t = vec(T(0))
-                for c in vrange(at, min(at + BLOCK, columns)):
-                    d = q[c]
-                    z = (p[c] - m) * k
-                    e = d * gamma[c]
-                    s += e
-                    t += e * z
-                    dg[c] += d * z
-                    db[c] += d
-                h += f64(vsum(s))
-                hat += f64(vsum(t))
-            shift = T(h / f64(columns) * inverse)
-            slope = T(hat / f64(columns) * pull)
-            for c in vrange(columns):
-                o[c] = q[c] * gamma[c] * k - shift - (p[c] - m) * k * slope
-
-
-BLOCK = 4096  # elements of a row whose sum is taken in the array's own precision
+        first = u * rows // parts
+        last = (u + 1) * rows // parts
+        whole = first + (last - first) // TOGETHER * TOGETHER
+        for r in range(first, whole, TOGETHER):
+            at = r * columns
+            pull_back_some(
+                x + at, g + at, dx + at, gamma, mean + r, var + r, dg, db, columns, eps, OUTSIDE, TOGETHER
+            )
+        for r in range(whole, last):
+            at = r * columns
+            pull_back_some(x + at, g + at, dx + at, gamma, mean + r, var + r, dg, db, columns, eps, OUTSIDE, 1)

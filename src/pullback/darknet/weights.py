@@ -312,18 +312,17 @@ def read_values(
 def _misfit(content: np.ndarray, header: Header, wanted: Layout, whole: int, available: int) -> str:
     sizes = f"{header.length} bytes of header and {whole:,} numbers are {header.length + 4 * whole:,} bytes, the file "
     sizes += f"has {len(content):,}"
-    for other in {20, 16, 0} - {header.length}:
-        if len(content) == other + 4 * whole:
-            return f"{sizes}. It would fit a header of {other} bytes: say header={other} if it has one"
+    fitting = [n for n in (20, 16, 0) if n != header.length and len(content) == n + 4 * whole]
+    hint = f" A header of {fitting[0]} bytes would fit: say header={fitting[0]} if it has that." if fitting else ""
     if available >= whole:
         extra = len(content) - header.length - 4 * whole
-        return f"{sizes}: {extra:,} bytes too many. It belongs to another cfg, or to another fork's (dialect=...)"
+        return f"{sizes}: {extra:,} bytes too many. It belongs to another cfg, or to another fork's (dialect=...).{hint}"
     start = 0
     for one, block in wanted.blocks:
         if start + block.count > available:
             there = f"{max(available - start, 0):,} of {block.count:,} numbers"
             place = f"in the {block.key} of {one.section} after {there}"
-            return f"{sizes}: it ends {place}. It is cut short, or belongs to another cfg; cutoff= reads a part"
+            return f"{sizes}: it ends {place}. It is cut short, or belongs to another cfg; cutoff= reads a part.{hint}"
         start += block.count
     return sizes
 

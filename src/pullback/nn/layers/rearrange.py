@@ -87,7 +87,7 @@ class Reorg(Layer):
         _whole(self)
 
     def describe(self, x):
-        if not self.reverse and x.shape[2] % self.stride**2:
+        if not self.reverse and image(x)[2] % self.stride**2:
             raise ShapeError(f"needs channels that are a multiple of {self.stride}^2, got {x}")
         return _exchanged(x, self.stride, self.reverse)
 

@@ -38,7 +38,7 @@ def bind_elementwise(node: Apply, b: Binding) -> None:
     results = [b.output(j, next((x for x in candidates if b.can_reuse(x, j)), None)) for j in range(len(outputs))]
     pairs = [(result, x) for result in results for x in candidates]
     operands = [b.contiguous(x) if x.shape == shape and _is_scattered(x) else x for x in b.inputs]
-    loop = merge_axes(shape, [*(_spread(x, shape) for x in operands), *(r.strides for r in results)])
+    loop = merge_axes(shape, [*(spread(x, shape) for x in operands), *(r.strides for r in results)])
     _launch(b, loop, [*operands, *results], len(operands), body.statements, body.results, pairs)
 
 
@@ -51,7 +51,7 @@ def launch_formula(
     """
     if not all(buffer.dtype in STORED for buffer in (*inputs, target)):
         raise Declined
-    loop = merge_axes(target.shape, [*(_spread(x, target.shape) for x in inputs), target.strides])
+    loop = merge_axes(target.shape, [*(spread(x, target.shape) for x in inputs), target.strides])
     result = substitute(formula, tuple((letter, f"v{k}") for k, letter in zip(range(len(inputs)), LETTERS)))
     _launch(b, loop, [*inputs, target], len(inputs), [], [result], [], reads)
 
@@ -98,7 +98,7 @@ def _rows_taken_together(b: Binding, loop: Loop, operands: list[Buffer]) -> tupl
     return Loop((*outer, rows // together, n * together), tuple(strides)), operands
 
 
-def _spread(buffer: Buffer, shape: tuple[int, ...]) -> tuple[int, ...]:
+def spread(buffer: Buffer, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Strides of a buffer broadcast to `shape`."""
     lead = len(shape) - buffer.ndim
     own = [0 if n == 1 else s for n, s in zip(buffer.shape, buffer.strides)]

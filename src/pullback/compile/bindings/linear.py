@@ -72,7 +72,7 @@ def _launch_tiles(b: Binding, x: Buffer, x_batch: int, y: Buffer, y_batch: int, 
     rows, columns = _blocks(work, count, tiles, -(-n // width))
     units = count * rows * columns
     in_bad_order = x_m * x.itemsize % PAGE == 0 if x_k == 1 else x_k * x.itemsize >= FAR
-    pack = 1 in (x_m, x_k) and (large or (n // columns >= MANY and in_bad_order))
+    pack = 1 in (x_m, x_k) and ((large and x_k == 1) or (n // columns >= MANY and in_bad_order))
     unit = (-(-m // rows) + kernels.TALLEST) * min(k, kernels.DEPTH)
     copy = b.scratch((units, unit), x.dtype) if pack else x
     tail = -(-(n % width) // codegen.VL)

@@ -25,7 +25,8 @@ def test_a_file_is_written_byte_for_byte(path, tmp_path):
 
 
 def test_comments_blanks_line_ends_and_duplicates():
-    text = "\ufeff# first\r\n[net]\r\n width = 1 6 ; pixels\r\nheight\t=\t8\r\n;x=1\r\n\r\n[ conv ]\r\nfilters=6 # six\nfilters=7"
+    text = "\ufeff# first\r\n[net]\r\n width = 1 6 ; pixels\r\nheight\t=\t8\r\n;x=1\r\n\r\n[ conv ]\r\n"
+    text += "filters=6 # six\nfilters=7"
     with pytest.warns(CfgWarning, match="line 9, .conv.: filters is given again; line 8 counts"):
         cfg = parse_cfg(text)
     assert cfg.text == text

@@ -236,7 +236,7 @@ anchors=8,8,16,8
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """A detector that always finds one box of class 1 in the middle of the image, half as wide and a quarter as high."""
+    """A detector that always finds one box of class 1 in the middle of the image, half as wide, a quarter as high."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.cfg").write_text(CFG)
     net = Network.from_darknet(tmp_path / "a.cfg")

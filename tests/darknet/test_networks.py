@@ -1,5 +1,7 @@
 """Networks from real cfg files: layers, parameters, operations, and every mistake named."""
 
+# ruff: noqa: E501 (a table of mistakes and messages)
+
 import warnings
 from io import StringIO
 from math import prod

@@ -79,7 +79,8 @@ def test_flipped_weights_are_stored_the_other_way_round(tmp_path):
 
 def test_forks_store_batchnorm_and_gates_differently(tmp_path):
     text = NET + "[batchnorm]\n"
-    assert build(tmp_path, text, pack(*range(6)), dialect="pjreddie").get_values()["batchnorm_0.scale"].tolist() == [0, 1]
+    net = build(tmp_path, text, pack(*range(6)), dialect="pjreddie")
+    assert net.get_values()["batchnorm_0.scale"].tolist() == [0, 1]
     net = build(tmp_path, text, pack(*range(8)), dialect="alexeyab")
     assert net.get_values()["batchnorm_0.bias"].tolist() == [0, 1]
     assert net.get_values()["batchnorm_0.scale"].tolist() == [2, 3]

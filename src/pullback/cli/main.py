@@ -90,12 +90,15 @@ def parser() -> argparse.ArgumentParser:
         "  pullback train houses.csv --target price\n"
         "  pullback train flowers.tsv --target species --output flowers.safetensors --category station\n"
         "  pullback train mynetworks:lenet --data mnist5k --epochs 5\n"
-        "  pullback train model.safetensors --data more.npz        (arrays X and y)",
+        "  pullback train model.safetensors --data more.npz        (arrays X and y)\n"
+        "  pullback train yolov3-tiny.cfg --data voc.data          (a detector, as Darknet trains it)",
     )
-    train.add_argument("source", help="a table (CSV, TSV), a model file, or module:name of a Network")
+    train.add_argument("source", help="a table (CSV, TSV), a model file, a Darknet .cfg, or module:name of a "
+                       "Network")  # fmt: skip
     what = train.add_mutually_exclusive_group(required=True)
     what.add_argument("--target", metavar="COLUMN", help="the column of the table that shall be predicted")
-    what.add_argument("--data", metavar="DATA", help="mnist5k, or an .npz file with arrays X and y, for a network")
+    what.add_argument("--data", metavar="DATA", help="mnist5k, or an .npz file with arrays X and y, for a network; a "
+                      ".data file for a Darknet detector")  # fmt: skip
     train.add_argument("--output", default="model.safetensors", metavar="FILE", help="(default: model.safetensors)")
     train.add_argument("--epochs", type=whole, help="passes over the data at most (default: 200 for tables, else 10)")
     train.add_argument("--batch-size", type=whole, help="rows per step (default: by the number of rows)")
@@ -107,6 +110,9 @@ def parser() -> argparse.ArgumentParser:
     train.add_argument("--held-back", type=share, default=0.2, metavar="SHARE", help="rows to test on (default: 0.2)")
     train.add_argument("--seed", type=natural, default=0, help="of everything random (default: 0)")
     train.add_argument("--plot", metavar="FILE", help="write the learning curve as PNG")
+    train.add_argument("--weights", metavar="FILE", help="a detector's .weights or .backup, to go on from")
+    train.add_argument("--dialect", choices=["pjreddie", "alexeyab", "hank"], help="whose Darknet it is")
+    train.add_argument("--darknet-gradients", action="store_true", help="Darknet's own gradients where they are wrong")
 
     predict = add(
         "predict",

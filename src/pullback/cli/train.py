@@ -16,6 +16,10 @@ PATIENCE = 20  # epochs without progress after which training on a table ends
 
 def run(options: Namespace) -> None:
     """Train on a table (--target) or on arrays (--data), say how well it went, and save."""
+    if options.source.endswith(".cfg") and (options.data or "").endswith(".data"):
+        from .train_darknet import run
+
+        return run(options)
     check_writable(options.output)
     if options.target is not None:
         train_table(options)

@@ -123,7 +123,7 @@ def policy_of(cfg: Cfg, dialect: Dialect, seed: int = 0) -> Policy:
         scales=scales,
         gamma=net.real("gamma", 1.0),
         max_batches=most,
-        least=net.real("learning_basemin", 1e-5),
+        least=net.real("learning_rate_min", 1e-5),
         cycle=net.whole("sgdr_cycle", 0, least=0),
         stretch=net.real("sgdr_mult", 2.0),
         seed=seed,

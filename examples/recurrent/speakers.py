@@ -3,8 +3,8 @@
     pip install sktime matplotlib
     python examples/recurrent/speakers.py
 
-Data: Kudo, Toyama and Shimbo (1999), twelve LPC cepstrum coefficients at each step. The baseline is a softmax regression
-on each recording's mean over time.
+Data: Kudo, Toyama and Shimbo (1999), twelve LPC cepstrum coefficients at each step. The baseline is a softmax
+regression on each recording's mean over time.
 """
 
 from importlib.resources import files

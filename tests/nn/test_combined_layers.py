@@ -123,6 +123,30 @@ def test_what_is_masked_has_no_effect_on_any_gradient(rng):
             np.testing.assert_array_equal(a, b)
 
 
+def test_lengths_that_travel_are_its_mask(rng):
+    """Tokens of 0 behind a sentence change nothing, inside residual layers and with layers between."""
+    net = nn.Network(
+        [
+            nn.Input((None,), "int64"),
+            nn.Embedding(9, 6, padding=0),
+            nn.Residual((nn.LayerNorm(), nn.MultiHeadAttention(2))),
+            nn.TimeDistributed(nn.Connected(6, activation="tanh")),
+            nn.Residual((nn.RMSNorm(), nn.Activation("silu"), nn.MultiHeadAttention(3))),
+            nn.TimeDistributed(nn.Connected(4)),
+            nn.Softmax(),
+        ],
+        dtype="float64",
+    )
+    net.compile(nn.SGD(0.1), "cross_entropy")
+    tokens, labels = rng.integers(1, 9, (2, 3)), rng.integers(0, 4, (2, 3))
+    longer, more = np.pad(tokens, ((0, 0), (0, 4))), np.pad(labels, ((0, 0), (0, 4)))
+    np.testing.assert_allclose(net.predict(longer)[:, :3], net.predict(tokens), rtol=1e-12)
+    (cost, short), (same, long) = net.gradient(tokens, labels), net.gradient(longer, more)
+    assert same == pytest.approx(cost, rel=1e-12)
+    for name, g in short.items():
+        np.testing.assert_allclose(long[name], g, rtol=1e-9, atol=1e-14)
+
+
 def test_dropout_of_attention_acts_in_training_only(rng):
     net = network(nn.MultiHeadAttention(2, dropout=0.5))
     X = rng.normal(size=(2, 5, 6))

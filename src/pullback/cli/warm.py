@@ -10,12 +10,16 @@ import numpy as np
 from ..codegen.cache import default_folder
 from ..nn import (
     ACTIVATIONS,
+    GRU,
+    LSTM,
     Add,
     AvgPool,
     BatchNorm,
+    Bidirectional,
     Connected,
     Convolutional,
     Dropout,
+    Embedding,
     Input,
     Lambda,
     Layer,
@@ -25,6 +29,7 @@ from ..nn import (
     Network,
     Residual,
     Shortcut,
+    SimpleRNN,
     Softmax,
 )
 from ..nn.optimizers import OPTIMIZERS
@@ -105,3 +110,6 @@ def common() -> Iterator[Task]:
     yield task("images, grouped", Input((9, 9, 4)), *grouped, *head)
     attention = Residual((LayerNorm(), MultiHeadAttention(2, causal=True, dropout=0.1)))
     yield task("sequences", Input((None, 8)), attention, Add((0, -1)), Lambda(lambda x: x.mean(axis=1)), *head)
+    for recurrent in (LSTM(8), GRU(8), SimpleRNN(8), Bidirectional(LSTM(8))):
+        yield task(f"sequences, {type(recurrent).__name__}", Input((None, 4)), recurrent, *head)
+    yield task("tokens", Input((None,), "int64"), Embedding(20, 8, padding=0), GRU(8), *head)

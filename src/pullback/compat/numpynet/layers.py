@@ -228,8 +228,8 @@ class BatchNorm_layer(BaseLayer):
         expect(self, scales=shape, bias=shape)
 
     def expression(self, x, bias, scales):
-        rows, bias, scales = (ops.reshape(v, (-1, self.running_mean.size)) for v in (x, bias, scales))
-        y, *self._statistics = ops.batch_norm_train(rows, scales[0], bias[0], self.epsil)
+        rows = ops.reshape(x, (-1, self.running_mean.size))
+        y, *self._statistics = ops.batch_norm_train(rows, ops.ravel(scales), ops.ravel(bias), self.epsil)
         return ops.reshape(y, (-1, *self.input_shape[1:]))
 
     def extras(self):

@@ -28,7 +28,8 @@ class MultiHeadAttention(Layer):
         outputs: how many features come out; as many as x has unless given.
         memory: the layer that is looked at: cross-attention.
         mask: a layer of truth values: (positions,) says which positions of the memory there are, (time, positions)
-            which position of x may look at which of the memory.
+            which position of x may look at which of the memory. Unless given, lengths that travel with the memory
+            count (from `Masking`, or from `Embedding` with a padding).
         causal: position i looks at 0 to i only.
         dropout: the probability with which a weight of attention is set to 0 in training.
         bias: whether the projections have biases.
@@ -94,6 +95,9 @@ class MultiHeadAttention(Layer):
 
     def apply(self, parameters, inputs, context):
         x, memory, mask = self._roles(inputs)
+        lengths = context.lengths.get(memory)
+        if mask is None and lengths is not None:
+            mask = ops.less(ops.arange(ops.length(memory, 1)), ops.expand_dims(lengths, 1))
         if mask is not None:
             reachable = mask if mask.ndim == 2 else ops.any(mask, axis=1)
             # what is masked counts as zeros before it meets a weight, so that a NaN there reaches no gradient

@@ -182,7 +182,10 @@ def _under(parameters: Mapping[str, SharedVariable], prefix: str) -> dict[str, S
 def _run(chain: Sequence[Layer], parameters: Mapping[str, SharedVariable], x: Variable, context: Context) -> Variable:
     for i, layer in enumerate(chain):
         around = replace(context, training=False) if layer.frozen else context
-        x = layer.apply(_under(parameters, f"{_inner_name(i, layer)}."), [x], around)
+        y = layer.apply(_under(parameters, f"{_inner_name(i, layer)}."), [x], around)
+        if x in context.lengths and y.type.shape[1:2] == x.type.shape[1:2]:
+            context.lengths.setdefault(y, context.lengths[x])
+        x = y
     return x
 
 

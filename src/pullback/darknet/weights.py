@@ -316,7 +316,7 @@ def _misfit(content: np.ndarray, header: Header, wanted: Layout, whole: int, ava
     hint = f" A header of {fitting[0]} bytes would fit: say header={fitting[0]} if it has that." if fitting else ""
     if available >= whole:
         extra = len(content) - header.length - 4 * whole
-        return f"{sizes}: {extra:,} bytes too many. It belongs to another cfg, or to another fork's (dialect=...).{hint}"
+        return f"{sizes}: {extra:,} bytes too many. It belongs to another cfg, or another fork's (dialect=...).{hint}"
     start = 0
     for one, block in wanted.blocks:
         if start + block.count > available:

@@ -67,7 +67,10 @@ class Upsample(Layer):
             pool = ops.sum_pool2d if self.shrink == "sum" else ops.avg_pool2d
             y = pool(x, (s, t), layout="NHWC")
         else:
-            y = ops.repeat(ops.repeat(x, s, axis=1), t, axis=2)
+            lengths = [ops.length(x, a) if n is None else n for a, n in enumerate(x.type.shape)]
+            batch, height, width, channels = lengths
+            copies = ops.broadcast_to(ops.expand_dims(x, (2, 4)), (batch, height, s, width, t, channels))
+            y = ops.reshape(copies, (batch, height * s, width * t, channels))
         return y if self.scale == 1 else self.scale * y
 
 

@@ -61,7 +61,7 @@ class Deconvolutional(Layer):
             stride=self.stride,
             padding=margin(self.padding, self.size),
             layout="NHWC",
-            filter_layout="HWIO",
+            filter_layout="HWOI",
         )
         if self.batch_normalize:
             y = normalize(y, parameters, context, statistics_of(self.batch_normalize))

@@ -6,12 +6,13 @@
 # make lint   style, import order, file lengths
 # make bench  pullback beside PyTorch on this machine
 # make docs   the documentation as a web site in site/
+# make atlas  check_op on every operation, recorded for the atlas in the documentation
 
 PYTHON ?= python3
 BIN := .venv/bin
 LONGEST_MODULE := 600
 
-.PHONY: demo demo-detect demo-yolo test prove lint bench docs
+.PHONY: demo demo-detect demo-yolo test prove lint bench docs atlas
 .DEFAULT_GOAL := demo
 
 demo: .venv/installed
@@ -37,6 +38,9 @@ bench: .venv/installed
 
 docs: .venv/installed-docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "Open site/index.html"
+
+atlas: .venv/installed
+	@$(BIN)/python scripts/record_checks.py
 
 .venv/installed: pyproject.toml scripts/install.sh
 	@sh scripts/install.sh "$(PYTHON)" dev

@@ -118,7 +118,8 @@ def pages() -> dict[str, Page]:
             pages_of_ops.setdefault(entries.name_of(page.op), page.name)
     for page in found.values():
         if page.op is None:
-            page.parts = list(dict.fromkeys(part(node.op, pages_of_ops) for node in nodes[page.name] if formula_of(node.op)))
+            ops = [node.op for node in nodes[page.name] if formula_of(node.op)]
+            page.parts = list(dict.fromkeys(part(op, pages_of_ops) for op in ops))
     for fault in json.loads(PUBLISHED.read_text()):
         for name in fault["ops"]:
             found[name].faults.append(fault)
@@ -165,7 +166,11 @@ def render(page: Page) -> str:
 def description(page: Page) -> Iterator[str]:
     """Signature and docstring."""
     function = page.function
-    if isinstance(function, FunctionType) and page.name not in TITLES:
+    if isinstance(function, FunctionType) and function.__code__.co_name != function.__name__:  # made by another one
+        signature = str(inspect.signature(function)).replace("pullback.graph.variable.", "").replace("typing.", "")
+        yield f"`{page.name}{signature}`"
+        yield f"```text\n{inspect.getdoc(function)}\n```"
+    elif isinstance(function, FunctionType) and page.name not in TITLES:
         yield (
             f"::: {function.__module__}.{function.__qualname__}\n"
             "    options: {show_source: false, show_root_heading: true, heading_level: 2, show_root_full_path: false}"
@@ -310,7 +315,7 @@ def code(page: Page) -> Iterator[str]:
     elif page.op is not None and not isinstance(page.function, Elementwise):
         source = inspect.getsource(type(page.op))
     elif isinstance(page.function, FunctionType):
-        source = without_docstring(inspect.getsource(page.function))
+        source = without_docstring(textwrap.dedent(inspect.getsource(page.function)))
     else:
         return
     indented = textwrap.indent(f"```python\n{source.rstrip()}\n```", "    ")

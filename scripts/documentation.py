@@ -1,8 +1,14 @@
-"""What the site takes from the library itself: the table of kinks, the table of elementwise ops, examples as code."""
+"""What the site takes from the library itself: the atlas of operations, the table of kinks, examples as code."""
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import griffe
+from mkdocs.structure.files import File, Files
+
+sys.path.insert(0, str(Path(__file__).parent))
+import atlas
 
 
 class ExampleSections(griffe.Extension):
@@ -13,32 +19,30 @@ class ExampleSections(griffe.Extension):
             obj.docstring.value = obj.docstring.value.replace("Example:\n", "Examples:\n")
 
 
-def table(heading: list[str], rows: list[list[str]]) -> str:
-    """Markdown; a bar in a cell would end it."""
-    lines = [heading, ["---"] * len(heading), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
-
-
 def kinks() -> str:
     from pullback.gradient import kink_table
 
     rows = [[f"`{k.op}`", k.where, k.legal, k.choice] for k in kink_table()]
-    return table(["op", "where", "legal values", "ours"], rows)
+    return atlas.table(["op", "where", "legal values", "ours"], rows)
 
 
-def elementwise() -> str:
-    from pullback.ops.elementwise import ROWS
+PARTS = {
+    "<!-- table of kinks -->": kinks,
+    "<!-- summary of the atlas -->": atlas.summary,
+    "<!-- index of the atlas -->": atlas.index,
+}
 
-    rows = [[f"`{row.name}`", row.doc, f"`{row.formula}`" if row.formula else ""] for row in ROWS.values()]
-    return table(["op", "value", "gradient"], rows)
 
-
-TABLES = {"<!-- table of kinks -->": kinks, "<!-- table of elementwise ops -->": elementwise}
+def on_files(files: Files, config: Any) -> Files:
+    """Called by mkdocs: a page per operation."""
+    for path, make in atlas.rendered().items():
+        files.append(File.generated(config, path, content=make()))
+    return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for each page."""
-    for mark, make in TABLES.items():
+    for mark, make in PARTS.items():
         if mark in markdown:
             markdown = markdown.replace(mark, make())
     return markdown

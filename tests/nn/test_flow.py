@@ -36,6 +36,7 @@ def test_numbers_are_those_of_the_gradient(samples) -> None:
     error = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True) - np.eye(3)[y]  # of each sample's cost
     assert flow["hidden_1"].gradient == pytest.approx(np.sqrt(np.mean((error @ weights["last.weight"].T) ** 2)))
     assert flow["softmax_4"].gradient is None and flow["softmax_4"].weights is None
+    assert flow["last"].saturated is None
 
 
 def test_dead_units_are_counted_and_a_dead_layer_is_named(samples) -> None:

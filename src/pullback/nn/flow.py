@@ -9,7 +9,7 @@ import numpy as np
 from .. import ops
 from ..compile import function
 from ..gradient.engine import grad
-from ..graph import Constant, Variable, graph_inputs
+from ..graph import Constant, Variable, leaves
 from ..ops.elementwise import Elementwise
 from .arrays import about, check_values
 from .assembly import Node
@@ -167,7 +167,7 @@ def activation_slope(value: Variable) -> Variable | None:
     node = value.owner
     if node is None or not isinstance(node.op, Elementwise) or value.ndim < 2:
         return None
-    moving = [v for v in node.inputs if any(not isinstance(leaf, Constant) for leaf in graph_inputs([v]))]
+    moving = [v for v in node.inputs if any(not isinstance(leaf, Constant) for leaf in leaves([v]))]
     return grad(ops.sum(value), moving[0]) if len(moving) == 1 and moving[0].ndim == value.ndim else None
 
 

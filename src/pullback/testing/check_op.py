@@ -12,7 +12,7 @@ import numpy as np
 from ..config import config
 from ..errors import DisconnectedInputError, NotImplementedGradientError, UndefinedGradientError
 from ..gradient.engine import grad
-from ..graph import TensorType, Variable, toposort
+from ..graph import Op, TensorType, Variable, toposort
 from ..ops.arithmetic import add
 from ..ops.elementwise import cast, sum_to
 from .audit import audit, check_rule, difference
@@ -151,10 +151,11 @@ class Examination:
     @property
     def names(self) -> list[str]:
         given = [i.name for i in self.entry.inputs]
+        call = self.entry.call
         try:
             found = [
                 p.name
-                for p in inspect.signature(self.entry.call).parameters.values()
+                for p in inspect.signature(call.make_node if isinstance(call, Op) else call).parameters.values()
                 if p.kind <= p.POSITIONAL_OR_KEYWORD
             ]
         except (TypeError, ValueError):

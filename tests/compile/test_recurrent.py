@@ -125,3 +125,15 @@ def narrow() -> None:
 @pytest.mark.parametrize("isa", ["avx2", "plain"])
 def test_narrower_instruction_sets(isa) -> None:
     under_isa(isa, "tests.compile.test_recurrent", "narrow")
+
+
+@pytest.mark.parametrize("network, gates", [(pb.lstm, 4), (pb.gru, 3)])
+def test_packed_weights_follow_the_weights(rng, network, gates) -> None:
+    x = draw(rng, "float32", 3, 2, 5)
+    W, U = (pb.shared(draw(rng, "float32", n, gates * 40)) for n in (5, 40))
+    f = pb.function([], network(x, W, U)[0])
+    f(), f()
+    for v in (W, U):
+        v.set_value(2 * v.get_value())
+    expected = pb.function([], network(x, W.get_value(), U.get_value())[0], backend="reference")()
+    np.testing.assert_allclose(f(), expected, rtol=1e-4, atol=1e-6)

@@ -78,7 +78,7 @@ def forward_panels(b: Binding, U: Buffer, gates: int) -> Buffer:
     panels = b.scratch((gates, blocks, hidden, width), U.dtype)
     pack = gemm.pack_panels.specialise(T=TYPES[U.dtype], NV=gemm.tile_vectors(U.dtype))
     sizes = hidden, hidden, gates * hidden, hidden, blocks * hidden * width
-    b.launch(pack, U, panels, *sizes, n=gates * blocks, chunks=b.chunks(gates * blocks, 4 * panels.size))
+    b.launch(pack, U, panels, *sizes, n=gates * blocks, chunks=b.chunks(gates * blocks, 4 * panels.size), reads=[U])
     return panels
 
 
@@ -91,7 +91,7 @@ def backward_panels(b: Binding, U: Buffer) -> Buffer:
     panels = b.scratch((blocks, columns, width), U.dtype)
     pack = gemm.pack_transposed.specialise(T=TYPES[U.dtype], NV=gemm.tile_vectors(U.dtype))
     sizes = hidden, columns, columns, 0, panels.size
-    b.launch(pack, U, panels, *sizes, n=blocks, chunks=b.chunks(blocks, 4 * panels.size))
+    b.launch(pack, U, panels, *sizes, n=blocks, chunks=b.chunks(blocks, 4 * panels.size), reads=[U])
     return panels
 
 

@@ -18,7 +18,7 @@ CONDITION = {
     "ndtr": lambda x: np.square(x),
     "erfc": lambda x: np.square(x),
 }
-CANCELS = {"logaddexp", "logit", "log1mexp", "clip", "stair"}
+CANCELS = {"gelu_slope", "logaddexp", "logit", "log1mexp", "clip", "stair"}
 DRAWN = 200
 
 

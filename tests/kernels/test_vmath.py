@@ -25,7 +25,7 @@ ONE = {
     "cos": (2, mpmath.cos, np.cos),
     "cosh": (1, mpmath.cosh, np.cosh),
     "erf": (2, mpmath.erf, scipy.special.erf),
-    "erfc": (4, mpmath.erfc, scipy.special.erfc),
+    "erfc": (6, mpmath.erfc, scipy.special.erfc),
     "exp": (1, mpmath.exp, np.exp),
     "exp2": (1, lambda x: mpmath.power(2, x), np.exp2),
     "expm1": (2, mpmath.expm1, np.expm1),

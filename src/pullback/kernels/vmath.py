@@ -46,6 +46,7 @@ from .angles import acos, asin, atan, atan2, cos, sin, tan
 LOG2E = 1.4426950408889634
 LN2 = 0.6931471805599453
 SQRT_HALF = 0.7071067811865476
+NORMAL_PEAK = 0.3989422804014327  # 1 / sqrt(2 pi)
 LN2_HIGH, LN2_LOW = 0.693359375, -2.12194440e-4  # Cody and Waite: the high part has few bits, so that n * it is exact
 LOG10_2 = 0.30102999566398120
 ROUND = 12582912.0  # 1.5 * 2^23: adding it leaves the nearest whole number in the low bits
@@ -370,18 +371,36 @@ def _erf_near(x: f32) -> f32:
 
 @helper
 def _erfc_scaled(a: f32) -> f32:
-    """e^(a^2) erfc a for 0 <= a <= 11: a polynomial in (a - 2) / (a + 2), over 1 + 2 a."""
-    t = (a - 2.0) / (a + 2.0)
-    p = fma(-3.9944882155396044e-4, t, -1.2280014343559742e-3)
-    p = fma(p, t, 1.31330918520689e-3)
-    p = fma(p, t, 8.630096912384033e-3)
-    p = fma(p, t, -8.060143329203129e-3)
-    p = fma(p, t, -5.4203882813453674e-2)
-    p = fma(p, t, 0.16405542194843292)
-    p = fma(p, t, -0.16603146493434906)
-    p = fma(p, t, -9.27639827132225e-2)
-    p = fma(p, t, 1.2769783735275269)
-    return p / fma(2.0, a, 1.0)
+    """e^(a^2) erfc a for 0 <= a <= 10.2: a polynomial in t = (a - 3) / (a + 3), over a + 3."""
+    r = 1.0 / (a + 3.0)
+    t = (a - 3.0) * r
+    p = fma(-3.2533565536141396e-4, t, -4.831808328162879e-4)
+    p = fma(p, t, 3.0803277622908354e-3)
+    p = fma(p, t, -1.2264284305274487e-3)
+    p = fma(p, t, -2.683982625603676e-2)
+    p = fma(p, t, 0.11952906847000122)
+    p = fma(p, t, -0.3104660212993622)
+    p = fma(p, t, 0.5902283191680908)
+    p = fma(p, t, -0.8833944797515869)
+    p = fma(p, t, 1.0740069150924683)
+    return p * r
+
+
+@helper
+def _tail_scaled(a: f32) -> f32:
+    """e^(a^2 / 2) ndtr(-a) for 0 <= a <= 14.5: a polynomial in t = (a - 4) / (a + 4), over a + 4."""
+    r = 1.0 / (a + 4.0)
+    t = (a - 4.0) * r
+    p = fma(-1.3197175576351583e-4, t, 1.793544361134991e-4)
+    p = fma(p, t, 1.5699239447712898e-3)
+    p = fma(p, t, -3.5125536378473043e-3)
+    p = fma(p, t, -7.525271736085415e-3)
+    p = fma(p, t, 6.040383130311966e-2)
+    p = fma(p, t, -0.1865234375)
+    p = fma(p, t, 0.38713690638542175)
+    p = fma(p, t, -0.6078965663909912)
+    p = fma(p, t, 0.7552851438522339)
+    return p * r
 
 
 @helper
@@ -394,7 +413,7 @@ def _exp_minus_product(x: f32, y: f32) -> f32:
 @helper
 def _erfc_far(x: f32) -> f32:
     """erfc |x|, but for |x| near 0."""
-    a = minimum(abs(x), 11.0)
+    a = minimum(abs(x), 10.2)
     return _exp_minus_product(a, a) * _erfc_scaled(a)
 
 
@@ -420,11 +439,22 @@ def erfc(x: T) -> T:
 def ndtr(x: T) -> T:
     """Distribution function of the standard normal: erfc(-x / sqrt(2)) / 2."""
     if T == f32:
-        a = minimum(abs(x), 15.0)
-        far = 0.5 * _exp_minus_product(0.5 * a, a) * _erfc_scaled(SQRT_HALF * a)
-        far = far if x < 0.0 else 1.0 - far
-        return far if abs(x) > 0.7 else 0.5 + 0.5 * _erf_near(SQRT_HALF * x)
+        a = minimum(abs(x), 14.5)
+        far = _exp_minus_product(0.5 * a, a) * _tail_scaled(a)
+        return far if x < 0.0 else 1.0 - far
     return 0.5 * libm_erfc(-SQRT_HALF * x)
+
+
+@helper
+def gelu_slope(x: T) -> T:
+    """Derivative of x ndtr(x): ndtr(x) + x e^(-x^2 / 2) / sqrt(2 pi)."""
+    a = minimum(abs(x), 14.5 if T == f32 else 40.0)
+    if T == f32:
+        density = _exp_minus_product(0.5 * a, a)
+        far = density * (_tail_scaled(a) - NORMAL_PEAK * a)
+        return far if x < 0.0 else 1.0 - far
+    far = 0.5 * libm_erfc(SQRT_HALF * a) - NORMAL_PEAK * a * libm_exp(-0.5 * a * a)
+    return far if x < 0.0 else 1.0 - far
 
 
 # --- remainders -------------------------------------------------------------------------------------------------------
@@ -461,7 +491,7 @@ def floor_divide(x: T, y: T) -> T:
 NAMES = {
     f.name: f
     for f in (
-        acos, acosh, asin, asinh, atan, atan2, atanh, cbrt, cos, cosh, erf, erfc, exp, exp2, expm1, floor_divide, hypot,
-        log, log10, log1p, log2, mod, ndtr, pow, sigmoid, sin, sinh, tan, tanh,
+        acos, acosh, asin, asinh, atan, atan2, atanh, cbrt, cos, cosh, erf, erfc, exp, exp2, expm1, floor_divide,
+        gelu_slope, hypot, log, log10, log1p, log2, mod, ndtr, pow, sigmoid, sin, sinh, tan, tanh,
     )
 } | {"INFINITY": INFINITY, "LN2": LN2}  # fmt: skip

@@ -186,11 +186,6 @@ def _mish_grad(g: Variable, out: Variable, x: Variable) -> list:
     return [strong_mul(g, y + multiply(multiply(t, sigmoid(t)), 1 - square(y)))]
 
 
-def _gelu_grad(g: Variable, out: Variable, x: Variable) -> list:
-    t = _held(x)
-    return [strong_mul(g, ndtr(t) + multiply(t, _density(t)))]
-
-
 def _gelu_tanh_grad(g: Variable, out: Variable, x: Variable) -> list:
     t = _held(x)
     s = sigmoid(multiply(t, GELU_A + GELU_B * square(t)))
@@ -211,9 +206,15 @@ mish = define(
     f"-0.0 if x < {FLAT!r} else x * tanh(log1p(exp(x)))", _mish_grad, "x tanh(softplus(x)) (Misra 2019).",
     formula="g (y + x sigmoid(x) (1 - y^2)), y = tanh(softplus(x))", domain=(REAL,),
 )  # fmt: skip
+_gelu_slope = define(
+    "gelu_slope",
+    lambda x: scipy_function("ndtr")(x) + np.clip(x, -WIDE, WIDE) * (np.exp(-0.5 * np.square(x)) / sqrt(2 * pi)),
+    "gelu_slope(x)", lambda g, out, x: [strong_mul(g, multiply(_density(x), 2 - square(_held(x))))],
+    "Derivative of gelu.", formula="g exp(-x^2/2) (2 - x^2) / sqrt(2 pi)", domain=(REAL,),
+)  # fmt: skip
 _gelu = define(
     "gelu", _flat_at_minus_infinity(lambda x: x * scipy_function("ndtr")(x)),
-    f"-0.0 if x < {FLAT!r} else x * ndtr(x)", _gelu_grad,
+    f"-0.0 if x < {FLAT!r} else x * ndtr(x)", lambda g, out, x: [strong_mul(g, _gelu_slope(x))],
     "x times the distribution function of the standard normal (Hendrycks & Gimpel 2016).",
     formula="g (ndtr(x) + x exp(-x^2/2) / sqrt(2 pi))", domain=(REAL,),
 )  # fmt: skip

@@ -117,6 +117,41 @@ class Recurrent:
         return x, rng.integers(0, self.classes, self.batch).astype(np.int64)
 
 
+@dataclass(frozen=True)
+class Characters:
+    """An embedding, LSTMs one on top of the other and a dense layer at each step, trained to tell the next character;
+    the cost is the cross-entropy summed over the steps, its mean over the batch; Adam."""
+
+    batch: int = 32
+    time: int = 64
+    vocabulary: int = 96
+    features: int = 64
+    hidden: int = 256
+    layers: int = 2
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """For layer i: weights{i}, recurrent{i}, bias{i}."""
+        rng = np.random.default_rng(0)
+
+        def uniform(*shape: int) -> np.ndarray:
+            return _float32(rng.uniform(-1, 1, shape) / np.sqrt(self.hidden))
+
+        values = {"embedding": _float32(_normal(rng, self.vocabulary, self.features))}
+        for i in range(self.layers):
+            values[f"weights{i}"] = uniform(self.hidden if i else self.features, 4 * self.hidden)
+            values[f"recurrent{i}"] = uniform(self.hidden, 4 * self.hidden)
+            values[f"bias{i}"] = uniform(4 * self.hidden)
+        return values | {
+            "output_weights": uniform(self.hidden, self.vocabulary),
+            "output_bias": uniform(self.vocabulary),
+        }
+
+    def data(self) -> tuple[np.ndarray, np.ndarray]:
+        """Characters and those that follow them, (batch, time)."""
+        text = np.random.default_rng(1).integers(0, self.vocabulary, (self.batch, self.time + 1))
+        return np.ascontiguousarray(text[:, :-1]), np.ascontiguousarray(text[:, 1:])
+
+
 # ------------------------------------------------------------------------------------------- convolutional networks
 @dataclass(frozen=True)
 class Conv:
@@ -333,12 +368,21 @@ class Workload:
 
 W1 = Mlp(32, (64, 128, 64, 10))
 W1B = Mlp(1024, (64, 512, 512, 10))
+W2, W2B = Recurrent("lstm", 50, 32, 64, 128), Recurrent("lstm", 100, 16, 32, 256)
+W2C, W2D = Recurrent("gru", 50, 32, 64, 128), Recurrent("gru", 100, 16, 32, 256)
 WORKLOADS = {
     "W1": Workload("mlp", "MLP 64-128-64-10, batch 32, Adam", "mlp", W1),
     "W1b": Workload("mlp-large", "MLP 64-512-512-10, batch 1024, Adam", "mlp", W1B),
-    "W2": Workload("recurrent", "LSTM T50 B32 I64 H128, Adam", "recurrent", Recurrent("lstm", 50, 32, 64, 128)),
-    "W2b": Workload("recurrent", "LSTM T100 B16 I32 H256, Adam", "recurrent", Recurrent("lstm", 100, 16, 32, 256)),
-    "W2c": Workload("recurrent", "GRU T50 B32 I64 H128, Adam", "recurrent", Recurrent("gru", 50, 32, 64, 128)),
+    "W2": Workload("recurrent", "LSTM T50 B32 I64 H128, Adam", "recurrent", W2),
+    "W2b": Workload("recurrent", "LSTM T100 B16 I32 H256, Adam", "recurrent", W2B),
+    "W2c": Workload("recurrent", "GRU T50 B32 I64 H128, Adam", "recurrent", W2C),
+    "W2d": Workload("recurrent", "GRU T100 B16 I32 H256, Adam", "recurrent", W2D),
+    "W2-run": Workload("recurrent", "LSTM T50 B32 I64 H128, inference", "run_recurrent", W2),
+    "W2b-run": Workload("recurrent", "LSTM T100 B16 I32 H256, inference", "run_recurrent", W2B),
+    "W2c-run": Workload("recurrent", "GRU T50 B32 I64 H128, inference", "run_recurrent", W2C),
+    "W2d-run": Workload("recurrent", "GRU T100 B16 I32 H256, inference", "run_recurrent", W2D),
+    "W2-scan": Workload("recurrent", "LSTM T50 B32 I64 H128 written as a scan, Adam", "scan_recurrent", W2),
+    "W2-text": Workload("recurrent", "characters: embedding, 2 LSTMs of 256, Adam", "characters", Characters()),
     "W3": Workload("lenet", "LeNet 28x28, batch 64, momentum SGD", "train_convnet", _lenet()),
     "W4": Workload("cnn", "conv-BN-leaky CNN 32x32, batch 32, momentum SGD", "train_convnet", _small_cnn()),
     "W5": Workload("tiny-yolo", "tiny-YOLOv3 inference, 416x416, batch 1", "run_convnet", _tiny_yolo()),

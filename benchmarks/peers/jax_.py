@@ -81,31 +81,62 @@ def mlp(spec: w.Mlp, variant: str) -> Step:
     return trainer(loss, spec.parameters(), w.ADAM, spec.data())
 
 
-def recurrent(spec: w.Recurrent, variant: str) -> Step:
+def lstm(state: tuple, projected: jax.Array, weights: jax.Array) -> tuple:
+    h, c = state
+    i, f, g, o = jnp.split(projected + h @ weights, 4, 1)
+    c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+    return jax.nn.sigmoid(o) * jnp.tanh(c), c
+
+
+def gru(h: jax.Array, projected: jax.Array, weights: jax.Array, bias: jax.Array) -> jax.Array:
+    xr, xz, xn = jnp.split(projected, 3, 1)
+    hr, hz, hn = jnp.split(h @ weights + bias, 3, 1)
+    r, z = jax.nn.sigmoid(xr + hr), jax.nn.sigmoid(xz + hz)
+    return (1 - z) * jnp.tanh(xn + r * hn) + z * h
+
+
+def last_output(spec: w.Recurrent, p: dict, x: jax.Array) -> jax.Array:
     start = jnp.zeros((spec.batch, spec.hidden))
+    projected = x @ p["input_weights"] + p["bias"]
+    if spec.cell == "lstm":
+        return lax.scan(lambda s, v: (lstm(s, v, p["recurrent_weights"]), None), (start, start), projected)[0][0]
+    return lax.scan(lambda h, v: (gru(h, v, p["recurrent_weights"], p["recurrent_bias"]), None), start, projected)[0]
 
-    def last_output(p: dict, x: jax.Array) -> jax.Array:
-        def lstm(state: tuple, projected: jax.Array) -> tuple:
-            h, c = state
-            i, f, g, o = jnp.split(projected + h @ p["recurrent_weights"], 4, 1)
-            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-            return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
 
-        def gru(h: jax.Array, projected: jax.Array) -> tuple:
-            xr, xz, xn = jnp.split(projected, 3, 1)
-            hr, hz, hn = jnp.split(h @ p["recurrent_weights"] + p["recurrent_bias"], 3, 1)
-            r, z = jax.nn.sigmoid(xr + hr), jax.nn.sigmoid(xz + hz)
-            return (1 - z) * jnp.tanh(xn + r * hn) + z * h, None
-
-        projected = x @ p["input_weights"] + p["bias"]
-        if spec.cell == "lstm":
-            return lax.scan(lstm, (start, start), projected)[0][0]
-        return lax.scan(gru, start, projected)[0]
-
+def recurrent(spec: w.Recurrent, variant: str) -> Step:
     def loss(p: dict, x: jax.Array, y: jax.Array, _: None) -> tuple[jax.Array, None]:
-        return cross_entropy(last_output(p, x) @ p["output_weights"] + p["output_bias"], y), None
+        return cross_entropy(last_output(spec, p, x) @ p["output_weights"] + p["output_bias"], y), None
 
     return trainer(loss, spec.parameters(), w.ADAM, spec.data())
+
+
+scan_recurrent = recurrent
+
+
+def run_recurrent(spec: w.Recurrent, variant: str) -> Step:
+    parameters = map_leaves(jnp.array, spec.parameters())
+    x, _ = spec.data()
+    forward = jax.jit(lambda p, x: last_output(spec, p, x))
+    return lambda: float(jax.block_until_ready(forward(parameters, x)).sum())
+
+
+def characters(spec: w.Characters, variant: str) -> Step:
+    start = jnp.zeros((spec.batch, spec.hidden))
+
+    def loss(p: dict, x: jax.Array, y: jax.Array, _: None) -> tuple[jax.Array, None]:
+        rows = p["embedding"][x]
+        for i in range(spec.layers):
+
+            def step(state: tuple, projected: jax.Array, weights: jax.Array = p[f"recurrent{i}"]) -> tuple:
+                state = lstm(state, projected, weights)
+                return state, state[0]
+
+            rows = lax.scan(step, (start, start), rows @ p[f"weights{i}"] + p[f"bias{i}"])[1]
+        logits = (rows @ p["output_weights"] + p["output_bias"]).reshape(-1, spec.vocabulary)
+        return spec.time * cross_entropy(logits, y.reshape(-1)), None
+
+    time_first = tuple(np.ascontiguousarray(a.T.astype(np.int32)) for a in spec.data())
+    return trainer(loss, spec.parameters(), w.ADAM, time_first)
 
 
 def split_parameters(spec: w.ConvNet) -> tuple[list[dict], list[dict]]:

@@ -101,6 +101,9 @@ def recurrent(spec: w.Recurrent, variant: str) -> Step:
     return trainer([x, y], cost, list(p.values()), variant, spec.data())
 
 
+scan_recurrent = recurrent
+
+
 def transformer(spec: w.Transformer, variant: str) -> Step:
     x, y = pt.ftensor3(), pt.ftensor3()
     p = {name: shared(value) for name, value in spec.parameters().items()}

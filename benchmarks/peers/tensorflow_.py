@@ -62,7 +62,7 @@ def mlp(spec: w.Mlp, variant: str) -> Step:
     return trainer(lambda x, y: cross_entropy(forward(x), y), parameters, w.ADAM, variant, spec.data())
 
 
-def recurrent(spec: w.Recurrent, variant: str) -> Step:
+def keras_cell(spec: w.Recurrent) -> tf.keras.layers.Layer:
     p, n = spec.parameters(), spec.hidden
 
     def update_gate_first(array: np.ndarray) -> np.ndarray:
@@ -76,11 +76,22 @@ def recurrent(spec: w.Recurrent, variant: str) -> Step:
         weights = [update_gate_first(p[name]) for name in ("input_weights", "recurrent_weights")]
         biases = [update_gate_first(p[name]) for name in ("bias", "recurrent_bias")]
         cell.set_weights([*weights, np.stack(biases)])
+    return cell
+
+
+def recurrent(spec: w.Recurrent, variant: str) -> Step:
+    cell, p = keras_cell(spec), spec.parameters()
     output, bias = tf.Variable(p["output_weights"]), tf.Variable(p["output_bias"])
     parameters = [*(variable.value for variable in cell.trainable_variables), output, bias]
     x, y = spec.data()
     data = np.ascontiguousarray(x.transpose(1, 0, 2)), y
     return trainer(lambda x, y: cross_entropy(cell(x) @ output + bias, y), parameters, w.ADAM, variant, data)
+
+
+def run_recurrent(spec: w.Recurrent, variant: str) -> Step:
+    x = np.ascontiguousarray(spec.data()[0].transpose(1, 0, 2))
+    run = compiled(keras_cell(spec), variant)
+    return lambda: float(run(tf.convert_to_tensor(x)).numpy().sum())
 
 
 def conv_network(spec: w.ConvNet) -> tuple[list[tf.Variable], Callable]:

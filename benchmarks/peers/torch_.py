@@ -92,6 +92,47 @@ def recurrent(spec: w.Recurrent, variant: str) -> Step:
     return trainer(RecurrentNetwork(spec), F.cross_entropy, w.ADAM, variant, spec.data())
 
 
+def run_recurrent(spec: w.Recurrent, variant: str) -> Step:
+    if variant == "eager_fused":
+        raise w.UnsupportedWorkload("no optimizer here: the same as eager")
+    cell = RecurrentNetwork(spec).cell
+    x, _ = spec.data()
+    if variant == "compile":
+        cell = torch.compile(cell)
+
+    def step() -> float:
+        with torch.no_grad() if variant == "compile" else torch.inference_mode():
+            return float(cell(tensor(x))[0][-1].sum())
+
+    return step
+
+
+class CharacterModel(nn.Module):
+    def __init__(self, spec: w.Characters) -> None:
+        super().__init__()
+        p = spec.parameters()
+        self.embedding = nn.Embedding.from_pretrained(tensor(p["embedding"]), freeze=False)
+        self.cells = nn.LSTM(spec.features, spec.hidden, spec.layers)
+        for i in range(spec.layers):
+            getattr(self.cells, f"weight_ih_l{i}").data = transposed(p[f"weights{i}"])
+            getattr(self.cells, f"weight_hh_l{i}").data = transposed(p[f"recurrent{i}"])
+            getattr(self.cells, f"bias_ih_l{i}").data = tensor(p[f"bias{i}"])
+            getattr(self.cells, f"bias_hh_l{i}").data.zero_()
+            getattr(self.cells, f"bias_hh_l{i}").requires_grad_(False)
+        self.output = linear(p["output_weights"], p["output_bias"])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.output(self.cells(self.embedding(x))[0])
+
+
+def characters(spec: w.Characters, variant: str) -> Step:
+    def loss(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="sum") / spec.batch
+
+    time_first = tuple(np.ascontiguousarray(a.T) for a in spec.data())
+    return trainer(CharacterModel(spec), loss, w.ADAM, variant, time_first)
+
+
 def modules_of(layer: w.Layer, values: dict[str, np.ndarray], shape: tuple[int, int, int]) -> list[nn.Module]:
     """What `layer` (not a Route) is in PyTorch, for inputs of (channels, height, width) `shape`."""
     modules: list[nn.Module] = []

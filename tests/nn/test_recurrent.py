@@ -110,14 +110,17 @@ class TestLengths:
             nn.LSTM(UNITS, return_sequences=True), nn.Dropout(0.1), nn.Bidirectional(nn.GRU(3, return_sequences=True)),
             nn.TimeDistributed(nn.Connected(9)), nn.Softmax(),
         )  # fmt: skip
-        net.compile(loss="cross_entropy")
+        net.compile(loss="cross_entropy", metrics=["accuracy"])
         tokens = self.tokens()
         other = np.where(np.arange(STEPS) >= [[2], [0], [STEPS], [STEPS]], 5, tokens)
         assert net.evaluate(tokens, tokens) == net.evaluate(tokens, other)
         probabilities = net.predict(tokens)
         wanted = np.take_along_axis(probabilities, tokens[..., None], 2)[..., 0]
         counts = np.arange(STEPS) < np.array([2, 0, STEPS, STEPS])[:, None]
-        assert np.isclose(net.evaluate(tokens, tokens)["loss"], -(np.log(wanted) * counts).sum() / 4)
+        found = net.evaluate(tokens, tokens)
+        assert np.isclose(found["loss"], -(np.log(wanted) * counts).sum() / 4)
+        right = (probabilities.argmax(-1) == tokens) & counts
+        assert np.isclose(found["accuracy"], np.mean(right.sum(1) / np.maximum(counts.sum(1), 1)))
 
     def test_the_last_state_is_that_at_the_last_token(self) -> None:
         net = self.net(nn.LSTM(UNITS))

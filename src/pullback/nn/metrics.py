@@ -13,7 +13,7 @@ from .losses import aligned, log_odds, logits, per_sample
 
 
 class Metric(Configuration):
-    """Base of all metrics. A subclass writes `sums` and `result`, and names itself.
+    """Base of all metrics. A subclass writes `values` or `sums`, perhaps `result`, and names itself.
 
     Attributes:
         name: in histories and progress lines.
@@ -26,8 +26,14 @@ class Metric(Configuration):
     terms = 1
 
     def sums(self, output: Variable, target: Variable) -> tuple[Variable, ...]:
-        """Scalars that add up over batches."""
-        raise NotImplementedError(f"{type(self).__name__} must define sums(self, output, target)")
+        """Scalars that add up over batches: of each of the values the sum over samples of their mean."""
+        return tuple(ops.sum(per_sample(v, mean=True)) for v in self.values(output, target))
+
+    def values(self, output: Variable, target: Variable) -> tuple[Variable, ...]:
+        """Float64 arrays with an entry per sample and step, or per sample and output."""
+        raise NotImplementedError(
+            f"{type(self).__name__} defines no values(self, output, target): it can't leave steps of a sequence out"
+        )
 
     def result(self, totals: Sequence[float], samples: int) -> float:
         """The value, from the sums over all batches and the number of samples."""
@@ -41,7 +47,7 @@ class Accuracy(Metric):
 
     name = "accuracy"
 
-    def sums(self, output, target):
+    def values(self, output, target):
         if not _is_classes(output, target):
             odds = log_odds(output)
             yes = output > 0.5 if odds is None else odds > 0
@@ -51,7 +57,7 @@ class Accuracy(Metric):
             found = ops.argmax(output if scores is None else scores, axis=-1)
             wanted = ops.argmax(target, axis=-1) if target.ndim == output.ndim else target
             right = ops.equal(found, wanted)
-        return (ops.sum(per_sample(ops.cast(right, "float64"), mean=True)),)
+        return (_wide(right),)
 
 
 def _is_classes(output: Variable, target: Variable) -> bool:
@@ -71,12 +77,12 @@ class TopAccuracy(Metric):
     def name(self) -> str:
         return f"top_{self.k}_accuracy"
 
-    def sums(self, output, target):
+    def values(self, output, target):
         if target.ndim != output.ndim - 1:
             raise ShapeError(f"{self.name} needs class numbers as targets, of one axis less than the output")
         wanted = ops.expand_dims(ops.select_label(output, target), output.ndim - 1)
         better = ops.sum(ops.cast(output > wanted, "int64"), axis=-1)
-        return (ops.sum(per_sample(ops.cast(better < self.k, "float64"), mean=True)),)
+        return (_wide(better < self.k),)
 
 
 @dataclass(frozen=True)
@@ -86,8 +92,8 @@ class MSE(Metric):
     name = "mse"
     higher_is_better = False
 
-    def sums(self, output, target):
-        return (ops.sum(per_sample(_wide(ops.square(output - aligned(output, target))), mean=True)),)
+    def values(self, output, target):
+        return (_wide(ops.square(output - aligned(output, target))),)
 
 
 @dataclass(frozen=True)
@@ -107,8 +113,8 @@ class MAE(Metric):
     name = "mae"
     higher_is_better = False
 
-    def sums(self, output, target):
-        return (ops.sum(per_sample(_wide(ops.abs(output - aligned(output, target))), mean=True)),)
+    def values(self, output, target):
+        return (_wide(ops.abs(output - aligned(output, target))),)
 
 
 @dataclass(frozen=True)
@@ -119,10 +125,9 @@ class R2(Metric):
     name = "r2"
     terms = 3
 
-    def sums(self, output, target):
+    def values(self, output, target):
         target = _wide(aligned(output, target))
-        off = ops.square(_wide(output) - target)
-        return tuple(ops.sum(per_sample(v, mean=True)) for v in (off, target, ops.square(target)))
+        return ops.square(_wide(output) - target), target, ops.square(target)
 
     def result(self, totals, samples):
         off, first, second = totals

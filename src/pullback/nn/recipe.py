@@ -14,7 +14,7 @@ from ..graph import SharedVariable, TensorType, Variable
 from .assembly import Node
 from .configuration import Configuration, by_name
 from .layers.base import Context
-from .losses import LOSSES, Loss
+from .losses import LOSSES, Loss, per_sample
 from .metrics import METRICS, Metric
 from .optimizers import OPTIMIZERS, Optimizer
 
@@ -114,7 +114,7 @@ def cost_and_sums(
         value
         for chosen, output, target in zip(recipe.metrics, outputs, targets)
         for metric in chosen
-        for value in metric.sums(output, target)
+        for value in sums_of_steps(metric, output, target, context.lengths.get(output))
     ]
     cost.name = "cost"
     return cost, sums
@@ -124,10 +124,27 @@ def loss_of_steps(loss: Loss, output: Variable, target: Variable, lengths: Varia
     """The loss of each sample; of a sequence, over the steps that count."""
     if lengths is None:
         return loss(output, target)
-    values = loss.values(output, target)  # (batch, time, ...)
+    return loss.per_sample(before_the_end(loss.values(output, target), lengths))
+
+
+def sums_of_steps(
+    metric: Metric, output: Variable, target: Variable, lengths: Variable | None
+) -> tuple[Variable, ...]:
+    """The sums of a metric; of sequences, over the steps that count."""
+    if lengths is None:
+        return metric.sums(output, target)
+    sums = []
+    for values in metric.values(output, target):
+        share = ops.cast(ops.length(values, 1), "float64") / ops.cast(ops.maximum(lengths, 1), "float64")
+        sums.append(ops.sum(share * per_sample(before_the_end(values, lengths), mean=True)))
+    return tuple(sums)
+
+
+def before_the_end(values: Variable, lengths: Variable) -> Variable:
+    """`values` (batch, time, ...) with zeros at the steps from `lengths` on."""
     counts = ops.less(ops.arange(ops.length(values, 1)), ops.expand_dims(lengths, 1))
     counts = ops.expand_dims(counts, tuple(range(2, values.ndim)))
-    return loss.per_sample(ops.where(counts, values, ops.zeros_like(values)))
+    return ops.where(counts, values, ops.zeros_like(values))
 
 
 def decaying(network: "Network") -> list[SharedVariable]:

@@ -78,6 +78,8 @@ SEQUENCES = {
     "rnn": nn.RNN(3, 4, "tanh"),
     "rnn, batch-normalised, shortcut": nn.RNN(3, 4, "tanh", ALEXEYAB, shortcut=True),
     "lstm": nn.GatedLSTM(3),
+    "lstm, batch-normalised": nn.GatedLSTM(3, ALEXEYAB),
+    "gru, batch-normalised": nn.GatedGRU(3, "tanh", PJREDDIE),
     "gru": nn.GatedGRU(3, "logistic"),
     "crnn": nn.CRNN(3, 2, "tanh", batch_normalize=PJREDDIE),
     "conv_lstm": nn.ConvLSTM(2, padding=1, peephole=True, limit=0.5),

@@ -123,6 +123,10 @@ class Binding:
         """
         return self._planner.inline(graph, inputs, targets or {})
 
+    def hold(self, buffers: Sequence[Buffer], count: int = 1) -> None:
+        """Graphs that are bound here later read these buffers too; -1 when the last of them is at hand."""
+        self._planner.hold(buffers, count)
+
     def output(self, j: int, reuse: Buffer | None = None) -> Buffer:
         """The buffer of result j; with `reuse`, that input's memory if nobody needs it afterwards."""
         if self._outputs[j] is None:

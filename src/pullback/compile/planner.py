@@ -98,6 +98,11 @@ class Planner:
             and self.storage_uses[storage] == 0
         )
 
+    def hold(self, buffers: Sequence[Buffer], count: int = 1) -> None:
+        """Somebody will read these once more, so that nobody takes their memory; -1 when that is over."""
+        for buffer in buffers:
+            self.storage_uses[buffer.storage] = self.storage_uses.get(buffer.storage, 0) + count
+
     def claim(self, buffer: Buffer) -> None:
         self.storage_uses[buffer.storage] = FOREVER  # until the result is placed on it
 

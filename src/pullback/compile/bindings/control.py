@@ -27,10 +27,17 @@ def bind_scan(node, b: Binding) -> None:
     kept = op.last_only or (False,) * op.n_states
     stacked = [None if k < op.n_states and kept[k] else b.output(k) for k in range(len(node.outputs))]
     past = [[entry(x, t) for t in range(x.shape[0])][-reach:] for x, reach in zip(initial, op.reach)]
+    again = [k for k, reach in enumerate(op.reach) if kept[k] and reach > 1]  # states that several steps read
+    b.hold(constants)  # each step reads them, so that no step may overwrite them but the last
     for done in range(steps):
+        if done == steps - 1:
+            b.hold(constants, -1)
         t = steps - 1 - done if op.backwards else done
         targets = {k: entry(y, t) for k, y in enumerate(stacked) if y is not None}
         read = [values[tap] for taps, values in zip(op.taps, past) for tap in taps]
+        for k in again:
+            if done >= op.reach[k]:
+                b.hold([past[k][-op.reach[k]]], -1)
         found = b.inline(op.graph, [*(entry(x, t) for x in sequences), *read, *constants], targets)
         for k, buffer in enumerate(found):
             if k in targets and not same_place(buffer, targets[k]):
@@ -38,6 +45,7 @@ def bind_scan(node, b: Binding) -> None:
                 found[k] = targets[k]
         for k, values in enumerate(past):
             values.append(found[k])
+        b.hold([found[k] for k in again])
     for k, values in enumerate(past):
         if stacked[k] is None:
             b.place_output(k, values[-1])

@@ -8,6 +8,16 @@ import numpy as np
 from ... import control, ops
 from ..entry import Entry, Input, Sizes, positive, real
 
+LSTM_FORMULA = (
+    "with t = tanh(c'): o_bar = (g_o + g_h t) o (1 - o), e = g_c + g_h o (1 - t^2), i_bar = e g i (1 - i), "
+    "f_bar = e c f (1 - f), g_bar = e i (1 - g^2); c gets e f, and h, x, W, U, b what these pull back"
+)
+GRU_FORMULA = (
+    "z_bar = g (h - n) z (1 - z), n_bar = g (1 - z) (1 - n^2), r_bar = n_bar q r (1 - r), q_bar = n_bar r; h gets g z, "
+    "and h, x, W, U, b what these pull back"
+)
+LSTM_PAPERS = ("Hochreiter and Schmidhuber 1997", "Gers, Schmidhuber and Cummins 2000")
+GRU_PAPERS = ("Cho et al. 2014",)
 CELL: dict[str, Any] = dict(empty=("b",), sizes={"b": (2, 3), "i": (2, 2), "h": (2, 2)})
 SEQUENCE: dict[str, Any] = dict(empty=("t", "b"), sizes={"t": (2, 3), "b": (2, 3), "i": (2, 2), "h": (2, 2)})
 
@@ -65,8 +75,10 @@ def block(**options: Any) -> Callable[..., Any]:
 ENTRIES = [
     Entry("straight_through_clip", ops.straight_through_clip, (real("a b"), positive("")),
           pullback=lambda arrays, cotangents: [cotangents[0], None], differs={1: "the bound is data"}),
-    Entry("lstm_cell", ops.lstm_cell, (real("b i"), H, H, *weights("i 4*h", "h 4*h", "4*h")), **CELL),
-    Entry("gru_cell", ops.gru_cell, (real("b i"), H, *weights("i 3*h", "h 3*h", "3*h", "3*h")), **CELL),
+    Entry("lstm_cell", ops.lstm_cell, (real("b i"), H, H, *weights("i 4*h", "h 4*h", "4*h")), **CELL,
+          formula=LSTM_FORMULA, references=LSTM_PAPERS),
+    Entry("gru_cell", ops.gru_cell, (real("b i"), H, *weights("i 3*h", "h 3*h", "3*h", "3*h")), **CELL,
+          formula=GRU_FORMULA, references=GRU_PAPERS),
     Entry("gru_cell[reset=before]", lambda *inputs: ops.gru_cell(*inputs, reset="before"),
           (real("b i"), H, *weights("i 3*h", "h 3*h", "3*h", "3*h")), **CELL),
     Entry("gru_block_cell", ops.gru_block_cell,
@@ -75,14 +87,14 @@ ENTRIES = [
           lambda *inputs: ops.lstm_block_cell(*inputs, use_peephole=True, cell_clip=0.0), LSTM_CELL, **CELL),
     Entry("lstm_block_cell[cell_clip=0.5]", lambda *inputs: ops.lstm_block_cell(*inputs, cell_clip=0.5), LSTM_CELL,
           **CELL),
-    Entry("rnn", control.rnn, RNN, **SEQUENCE),
+    Entry("rnn", control.rnn, RNN, **SEQUENCE, references=("Elman 1990",)),
     Entry("rnn[lengths, reverse, gains]", lambda x, W, U, b, h0, g, k, lengths: control.rnn(
         x, W, U, b, h0, lengths=lengths, reverse=True, gains=(g, k), activation=ops.sin),
         (*RNN, positive("h"), positive("h"), LENGTHS), single=("t", "b"), orders=1, **SEQUENCE),
-    Entry("gru", control.gru, GRU, **SEQUENCE),
+    Entry("gru", control.gru, GRU, **SEQUENCE, formula=GRU_FORMULA, references=GRU_PAPERS),
     Entry("gru[lengths, reverse]", with_lengths(control.gru, reverse=True), (*GRU, LENGTHS), **SEQUENCE),
     Entry("gru[reset=before, lengths]", with_lengths(control.gru, reset="before"), (*GRU, LENGTHS), **SEQUENCE),
-    Entry("lstm", control.lstm, LSTM, **SEQUENCE),
+    Entry("lstm", control.lstm, LSTM, **SEQUENCE, formula=LSTM_FORMULA, references=LSTM_PAPERS),
     Entry("lstm[lengths, reverse]", with_lengths(control.lstm, reverse=True), (*LSTM, LENGTHS), **SEQUENCE),
     Entry("lstm[peepholes, lengths]", peeping, (*LSTM, *weights("3 h"), LENGTHS), **SEQUENCE),
     Entry("lstm[gains]", layer_normalized, (*LSTM, positive("4*h"), positive("4*h"), positive("h")), single=("t", "b"),

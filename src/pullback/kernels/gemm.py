@@ -1,13 +1,13 @@
 """Matrix products: one register tile, batch-reduced over r and k, and what feeds it.
 
 Everything here computes C[m, n] (+)= sum over k of A[m, k] B[k, n] with free strides in A and unit stride along n.
+Multiply-adds are left to be fused by the compiler, since a machine that can't would call a function for each.
 """
 
 from ..codegen import (
     VL,
     T,
     dispatch,
-    fma,
     helper,
     i64,
     isa,
@@ -71,7 +71,7 @@ def tile(
             for i in unroll(M):
                 x = vec(pa[i * a_m])
                 for j in unroll(NV):
-                    acc[i * NV + j] = fma(x, row[j], acc[i * NV + j])
+                    acc[i * NV + j] += x * row[j]
             pa = pa + a_k
             pb = pb + b_k
     for i in unroll(M):
@@ -185,9 +185,9 @@ def dot_rows(
                 acc[j] = vec(T(0))
             for k in vfull(at, whole, 4):
                 for j in unroll(4):
-                    acc[j] = fma(row[k + j * VL], column[k + j * VL], acc[j])
+                    acc[j] += row[k + j * VL] * column[k + j * VL]
             for k in vrange(whole, end):
-                last = fma(row[k], column[k], last)
+                last += row[k] * column[k]
             result += vsum(acc[0] + acc[1] + (acc[2] + acc[3]) + last)
         out[u] = result
 
@@ -216,7 +216,7 @@ def combine_rows(
             for k in range(at, min(at + DEPTH, k_count)):
                 scale = vec(column[k])
                 for j in unroll(4):
-                    acc[j] = fma(scale, ld(rows + (k * a_k + j * VL), n - j * VL), acc[j])
+                    acc[j] += scale * ld(rows + (k * a_k + j * VL), n - j * VL)
             for j in unroll(4):
                 total[j] += acc[j]
         for j in unroll(4):

@@ -12,7 +12,7 @@ TOGETHER = 4  # rows whose shares of d_gamma and d_beta are added at once
 
 
 @helper
-def scales(var: f64, eps: f64, OUTSIDE: i64):
+def scales(var, eps: f64, OUTSIDE: i64):
     """(1 / s, r) of ops.norm: s = sqrt(var + eps), or sqrt(var) + eps; r pulls back through the variance."""
     if OUTSIDE == 0:
         inverse = 1.0 / sqrt(var + eps)
@@ -93,6 +93,15 @@ def finish_moments(
                 q += p[c + (2 * i + 1) * columns] + delta * delta * (share * f64(first))
             p[c] = m
             p[c + columns] = q
+        if group == 1:
+            for c in vrange(columns):
+                variances = p[c + columns] / f64(length)
+                inverses, _rs = scales(variances, eps, OUTSIDE)
+                mean[a * columns + c] = T(p[c])
+                var[a * columns + c] = T(variances)
+                centre[a * columns + c] = T(p[c])
+                scale[a * columns + c] = T(inverses * f64(gamma[c]))
+            continue
         for b in range(columns // group):
             first = b * group
             total = f64(0)
@@ -178,6 +187,16 @@ def finish_gradient(
             for i in range(1, parts):
                 total += p[c + 2 * i * columns]
             p[c] = total
+        if group == 1:
+            for c in vrange(columns):
+                weights = f64(gamma[c])
+                inverses, rs = scales(f64(var[a * columns + c]), eps, OUTSIDE)
+                hats = weights * p[c + columns] * inverses
+                f[c] = T(weights * inverses)
+                f[c + columns] = T(0.0 - inverses * rs * hats / n)
+                f[c + 2 * columns] = T(0.0 - inverses * (weights * p[c]) / n)
+                p[c + columns] = p[c + columns] * inverses
+            continue
         for b in range(columns // group):
             first = b * group
             inverse, r = scales(f64(var[a * (columns // group) + b]), eps, OUTSIDE)

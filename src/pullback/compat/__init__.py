@@ -1,1 +1,1 @@
-"""The interfaces of other libraries over this one: their users change an import."""
+"""Faces of other libraries: their names and conventions over this one's operations."""

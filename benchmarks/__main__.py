@@ -2,16 +2,18 @@
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from typing import Any
 
 from benchmarks import report
 from benchmarks.contenders import PEERS, Contender, select
-from benchmarks.runner import RESULTS, cold_starts, compare
+from benchmarks.runner import ISA_VARIABLES, RESULTS, cold_starts, compare, installed_sizes, single_kernels
 from benchmarks.workloads import COLD_START, DEPTHS, WORKLOADS
 
 FIRST_STEPS = {"cold": ("W9", COLD_START), "depth": ("W10", list(DEPTHS))}
+OTHER_TABLES = ("kernels", "scaling", "sizes")
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -19,7 +21,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Times the same work in several libraries: float32, 2 threads, one process each, in turn.",
-        epilog=f"workloads: {names}, cold, depth, all; or {', '.join(WORKLOADS)}, W9, W10",
+        epilog=f"workloads: {names}, cold, depth, {', '.join(OTHER_TABLES)}, all; or {', '.join(WORKLOADS)}, W9, W10",
     )
     parser.add_argument("workloads", nargs="*", default=["mlp", "lenet"], metavar="WORKLOAD")
     parser.add_argument(
@@ -34,6 +36,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--slice", type=float, default=0.5, help="seconds that each has in a round")
     parser.add_argument("--patience", type=float, default=300, help="seconds for a build with its first step")
     parser.add_argument("--fresh", action="store_true", help="cold, depth: with empty compile caches")
+    parser.add_argument("--isa", choices=list(ISA_VARIABLES), help="hold all to fewer instructions than there are")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--markdown", action="store_true", help="print the recorded results as Markdown and stop")
     parser.add_argument(
@@ -47,7 +50,8 @@ def find(names: list[str]) -> list[str]:
     found: list[str] = []
     for name in names:
         steps = [key for key, (identity, _) in FIRST_STEPS.items() if name in (key, identity, "all")]
-        keys = [key for key, work in WORKLOADS.items() if name in (key, work.name, "all")] + steps
+        tables = [key for key in OTHER_TABLES if name in (key, "all")]
+        keys = [key for key, work in WORKLOADS.items() if name in (key, work.name, "all")] + steps + tables
         if not keys:
             raise LookupError(f"no workload is called '{name}'; see python -m benchmarks --help")
         found += keys
@@ -71,6 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.markdown:
         print(report.markdown(RESULTS))
         return 0
+    if options.isa:
+        os.environ.update(ISA_VARIABLES[options.isa])
     try:
         workloads = find(options.workloads)
         contenders = select(["pullback", *options.peers])
@@ -85,16 +91,23 @@ def main(arguments: list[str] | None = None) -> int:
 
 def measure(workload: str, contenders: list[Contender], options: argparse.Namespace) -> dict[str, Any]:
     """Measures one workload, prints its table and keeps its record in results/."""
+    key, base = workload, options.base
+    record: dict[str, Any] = {}
     if workload in FIRST_STEPS:
         key, works = FIRST_STEPS[workload]
         key += "-fresh" if options.fresh else ""
-        base, results = options.base, cold_starts(works, contenders, options.rounds, options.fresh, options.patience)
+        record["results"] = cold_starts(works, contenders, options.rounds, options.fresh, options.patience)
+    elif workload == "sizes":
+        record["results"] = installed_sizes(contenders, options.patience)
+    elif workload in OTHER_TABLES:
+        what = "beside" if workload == "kernels" else workload
+        record = single_kernels(what, options.rounds, options.slice, options.patience)
     else:
-        key = workload
-        base, results = compare(workload, contenders, options.base, options.rounds, options.slice, options.patience)
-    record = {"workload": key, "base": base, "machine": report.machine(), "results": results}
+        base, record["results"] = compare(workload, contenders, base, options.rounds, options.slice, options.patience)
+    record = {"workload": key, "isa": options.isa, "base": base, "machine": report.machine()} | record
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{key}.json").write_text(json.dumps(record, indent=1) + "\n")
+    name = f"{key}-{options.isa}" if options.isa else key
+    (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
     if not options.json:
         print(report.table(record), flush=True)
     return record

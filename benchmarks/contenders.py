@@ -4,6 +4,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,12 +47,17 @@ class Peer:
         stamp.write_text(wanted)
 
 
-_CPU_TORCH = ("--extra-index-url", "https://download.pytorch.org/whl/cpu")
+def own_requirements() -> tuple[str, ...]:
+    """What pullback needs: single kernels are measured in PyTorch's environment, beside it."""
+    return tuple(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"])
+
+
+_TORCH = ("torch==2.13.0", "--extra-index-url", "https://download.pytorch.org/whl/cpu")
 PEERS = {
     peer.name: peer
     for peer in (
         Peer("pullback", "pullback", ("native",), (str(ROOT),)),
-        Peer("torch", "torch", ("eager", "eager_fused", "compile"), ("torch==2.13.0", "numpy", *_CPU_TORCH)),
+        Peer("torch", "torch", ("eager", "eager_fused", "compile"), (*_TORCH, *own_requirements())),
         Peer("jax", "jax", ("jit",), ("jax==0.10.2", "jaxlib==0.10.2")),
         Peer(
             "tensorflow",

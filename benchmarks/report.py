@@ -8,10 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.runner import ratio
+from benchmarks.kernels.cases import CASES
+from benchmarks.runner import ISA_VARIABLES, ratio
 from benchmarks.workloads import WORKLOADS, find_workload
 
 Record = dict[str, Any]
+KERNEL_TABLES = ("kernels", "scaling")
+OTHER_TITLES = {
+    "kernels": "Single kernels beside PyTorch, forward + backward, in one process",
+    "scaling": "Convolutions, forward + dX + dW, by one thread and by two: the same bits",
+    "sizes": "Installed size with dependencies, and peak memory after the first step of W1",
+}
+SIZES = ("installed_mb", "peak_memory_mb")
 
 
 def machine() -> dict[str, Any]:
@@ -26,24 +34,69 @@ def machine() -> dict[str, Any]:
 
 
 def of_pullback(record: Record) -> Iterator[dict[str, Any]]:
-    """pullback's own figures in a record: one, or one per workload of a cold start."""
+    """pullback's own figures in a record: one, one per workload of a cold start, or one per kernel."""
     results = record["results"]
-    for group in [results] if record["workload"] in WORKLOADS else results.values():
-        yield group["pullback"]
+    if record["workload"] in KERNEL_TABLES:
+        yield from results.values()
+    elif record["workload"] in (*WORKLOADS, "sizes"):
+        yield results["pullback"]
+    else:
+        yield from (group["pullback"] for group in results.values())
 
 
 def title(record: Record) -> str:
     key = record["workload"]
+    held = f", all held to {record['isa'].upper()}" if record.get("isa") else ""
     if key in WORKLOADS:
-        return f"{key}: {WORKLOADS[key].title}"
+        return f"{key}: {WORKLOADS[key].title}{held}"
+    if key in OTHER_TITLES:
+        peak = f"; sgemm reaches {record['sgemm_gflops']:.0f} GFLOP/s" if key in KERNEL_TABLES else ""
+        return f"{OTHER_TITLES[key]}{peak}{held}"
     what = "process start to first step done" if key.startswith("W9") else "first step against depth"
     caches = "empty" if key.endswith("-fresh") else "warm"
-    return f"{key.removesuffix('-fresh')}: {what}, {caches} compile caches"
+    return f"{key.removesuffix('-fresh')}: {what}, {caches} compile caches{held}"
 
 
 def rows(record: Record) -> list[list[str]]:
     """The heading and one row per contender; its reason in place of figures where it failed."""
-    return step_rows(record) if record["workload"] in WORKLOADS else first_step_rows(record)
+    tables = {"kernels": kernel_rows, "scaling": scaling_rows, "sizes": size_rows} | dict.fromkeys(WORKLOADS, step_rows)
+    return tables.get(record["workload"], first_step_rows)(record)
+
+
+def kernel_rows(record: Record) -> list[list[str]]:
+    """One row per kernel, in the order of the cases."""
+    table = [["", "pullback ms", "PyTorch ms", "its fastest form", "ratio", "at most", "of peak", "results within"]]
+    for case in CASES:
+        r = record["results"].get(case.name)
+        if r is None:
+            continue
+        if "failed" in r:
+            table.append([case.title, r["failed"]])
+            continue
+        share = "" if r["share_of_peak"] is None else f"{r['share_of_peak']:.0%}"
+        times = [f"{r['ms']:.3f}", f"{r['torch_ms'][r['fastest']]:.3f}", r["fastest"]]
+        table.append([case.title, *times, f"{r['ratio']:.2f}", f"{case.target:.2f}", share, f"{r['disagreement']:.0e}"])
+    return table
+
+
+def scaling_rows(record: Record) -> list[list[str]]:
+    """One row per convolution."""
+    table = [["", "1 thread ms", "2 threads ms", "times faster", "at least"]]
+    titles = {case.name: case.title for case in CASES}
+    for name, r in record["results"].items():
+        if "failed" in r:
+            table.append([titles[name], r["failed"]])
+        else:
+            table.append([titles[name], f"{r['ms']['1']:.3f}", f"{r['ms']['2']:.3f}", f"{r['ratio']:.2f}", "1.70"])
+    return table
+
+
+def size_rows(record: Record) -> list[list[str]]:
+    """One row per library."""
+    table = [["", "installed MB", "peak MB"]]
+    for name, r in record["results"].items():
+        table.append([name, r["failed"]] if "failed" in r else [name, *(f"{r[k]:.0f}" for k in SIZES)])
+    return table
 
 
 def step_rows(record: Record) -> list[list[str]]:
@@ -81,7 +134,8 @@ def summary(record: Record) -> str | None:
     if record["workload"] not in WORKLOADS or "pullback" not in results or not others:
         return None
     fastest = min(others, key=lambda name: results[name]["ms"])
-    return f"pullback / {fastest}: {ratio(results['pullback'], results[fastest]):.2f}"
+    relative = ratio(results["pullback"], results[fastest])
+    return f"pullback / {fastest}: {relative:.2f}, to be at most {WORKLOADS[record['workload']].target:.2f}"
 
 
 def table(record: Record) -> str:
@@ -100,15 +154,35 @@ def table(record: Record) -> str:
     return "\n".join([*text, *filter(None, [summary(record)])]) + "\n"
 
 
+def overview(records: list[Record]) -> list[list[str]]:
+    """One row per workload: pullback against the fastest of the others in the same run."""
+    table = [["", "pullback ms", "fastest other", "its ms", "ratio", "at most"]]
+    for record in records:
+        key, results = record["workload"], {n: r for n, r in record["results"].items() if "failed" not in r}
+        others = [name for name in results if name != "pullback"]
+        if key not in WORKLOADS or "pullback" not in results or not others:
+            continue
+        fastest = min(others, key=lambda name: results[name]["ms"])
+        ours, theirs = results["pullback"], results[fastest]
+        figures = [f"{ours['ms']:.3f}", fastest, f"{theirs['ms']:.3f}", f"{ratio(ours, theirs):.2f}"]
+        table.append([title(record), *figures, f"{WORKLOADS[key].target:.2f}"])
+    return table
+
+
+def as_markdown(lines: list[list[str]]) -> str:
+    width = len(lines[0])
+    lines = [lines[0], ["---"] * width, *(line + [""] * (width - len(line)) for line in lines[1:])]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def markdown(results: Path) -> str:
-    """All records of a folder, in order of their workloads."""
-    parts: list[str] = []
-    for path in (results / f"{key}.json" for key in (*WORKLOADS, "W9", "W9-fresh", "W10", "W10-fresh")):
-        if path.exists():
-            record = json.loads(path.read_text())
-            heading, *body = rows(record)
-            width = len(heading)
-            lines = [heading, ["---"] * width, *(line + [""] * (width - len(line)) for line in body)]
-            where = "{cpu}, {cores} cores, Python {python}, {date}".format(**record["machine"])
-            parts += [f"## {title(record)}", "\n".join(f"| {' | '.join(line)} |" for line in lines), where]
+    """All records of a folder: an overview, then their tables, in order of their workloads."""
+    keys = [*WORKLOADS, "W9", "W9-fresh", "W10", "W10-fresh", *OTHER_TITLES]
+    names = [f"{key}{isa}" for isa in ("", *(f"-{isa}" for isa in ISA_VARIABLES)) for key in keys]
+    paths = [path for name in names if (path := results / f"{name}.json").exists()]
+    records = [json.loads(path.read_text()) for path in paths]
+    parts = ["## Overview", as_markdown(overview(records))]
+    for record in records:
+        where = "{cpu}, {cores} cores, Python {python}, {date}".format(**record["machine"])
+        parts += [f"## {title(record)}", as_markdown(rows(record)), where]
     return "\n\n".join(parts)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.child import LOSSES
-from benchmarks.contenders import HERE, ROOT, Contender
+from benchmarks.contenders import HERE, PEERS, ROOT, Contender
 from benchmarks.workloads import THREADS
 
 RESULTS = HERE / "results"
@@ -35,6 +35,15 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+ISA_VARIABLES = {  # what holds a library to fewer instructions than the machine has
+    "avx2": {
+        "PULLBACK_ISA": "avx2",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+    }
+}
 CACHE_VARIABLES = (
     "PULLBACK_CACHE_DIR",
     "TORCHINDUCTOR_CACHE_DIR",
@@ -62,11 +71,15 @@ def machine_lock() -> Iterator[None]:
         yield
 
 
-def environment(contender: Contender, extra: dict[str, str]) -> dict[str, str]:
-    """The child's: the same number of threads for all, and no OpenBLAS tuning inherited from this shell."""
+def shared_environment() -> dict[str, str]:
+    """Of all children: the same number of threads, and no OpenBLAS tuning inherited from this shell."""
     inherited = {k: v for k, v in os.environ.items() if k not in NOT_INHERITED}
-    threads = dict.fromkeys(THREAD_VARIABLES, str(THREADS))
-    return inherited | threads | contender.peer.environment | {"BENCH_VARIANT": contender.variant} | extra
+    return inherited | dict.fromkeys(THREAD_VARIABLES, str(THREADS))
+
+
+def environment(contender: Contender, extra: dict[str, str]) -> dict[str, str]:
+    """One child's."""
+    return shared_environment() | contender.peer.environment | {"BENCH_VARIANT": contender.variant} | extra
 
 
 class Child:
@@ -218,3 +231,35 @@ def _cold_start(workload: str, contender: Contender, repetitions: int, fresh: bo
     measured = starts if fresh else starts[1:]
     figures = ("cold_start_seconds", "first_step_seconds", "import_seconds", "peak_memory_mb")
     return {"version": starts[0]["version"]} | {f: statistics.median(s[f] for s in measured) for f in figures}
+
+
+def single_kernels(what: str, rounds: int, seconds: float, patience: float) -> dict[str, Any]:
+    """`beside` PyTorch, in one process of its environment, or `scaling` from one thread to two, in pullback's."""
+    interpreter = PEERS["torch" if what == "beside" else "pullback"].interpreter()
+    if interpreter is None:
+        raise LookupError("torch is not installed; run: python -m benchmarks --setup torch")
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT / "src")]))
+    with machine_lock():
+        done = subprocess.run(
+            [interpreter, "-m", "benchmarks.kernels.measure", what, str(rounds), str(seconds)],
+            stdout=subprocess.PIPE,
+            check=True,
+            timeout=patience,
+            cwd=ROOT,
+            env=shared_environment() | {"PYTHONPATH": path},
+        )
+    return json.loads(done.stdout)
+
+
+def installed_sizes(contenders: Sequence[Contender], patience: float) -> Results:
+    """Installed size with dependencies, and peak memory after the first step of W1."""
+    results: Results = {}
+    for contender in contenders:
+        peer = contender.peer
+        if peer.name in results:
+            continue
+        command = [peer.interpreter(), "-m", "benchmarks.sizes", peer.package]
+        size = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT).stdout)
+        start = _cold_start("W1", contender, 1, fresh=False, patience=patience)
+        results[peer.name] = start | {"installed_mb": size}
+    return results

@@ -358,12 +358,15 @@ class Transformer:
 # ------------------------------------------------------------------------------------------------------- the tables
 @dataclass(frozen=True)
 class Workload:
-    """`kind` is the name of the function that a peer must have; it gets `spec` and gives a step to be timed."""
+    """`kind` is the name of the function that a peer must have; it gets `spec` and gives a step to be timed.
+
+    `target`: pullback is to need at most this share of the fastest other library's time."""
 
     name: str
     title: str
     kind: str
     spec: Any
+    target: float
 
 
 W1 = Mlp(32, (64, 128, 64, 10))
@@ -371,27 +374,27 @@ W1B = Mlp(1024, (64, 512, 512, 10))
 W2, W2B = Recurrent("lstm", 50, 32, 64, 128), Recurrent("lstm", 100, 16, 32, 256)
 W2C, W2D = Recurrent("gru", 50, 32, 64, 128), Recurrent("gru", 100, 16, 32, 256)
 WORKLOADS = {
-    "W1": Workload("mlp", "MLP 64-128-64-10, batch 32, Adam", "mlp", W1),
-    "W1b": Workload("mlp-large", "MLP 64-512-512-10, batch 1024, Adam", "mlp", W1B),
-    "W2": Workload("recurrent", "LSTM T50 B32 I64 H128, Adam", "recurrent", W2),
-    "W2b": Workload("recurrent", "LSTM T100 B16 I32 H256, Adam", "recurrent", W2B),
-    "W2c": Workload("recurrent", "GRU T50 B32 I64 H128, Adam", "recurrent", W2C),
-    "W2d": Workload("recurrent", "GRU T100 B16 I32 H256, Adam", "recurrent", W2D),
-    "W2-run": Workload("recurrent", "LSTM T50 B32 I64 H128, inference", "run_recurrent", W2),
-    "W2b-run": Workload("recurrent", "LSTM T100 B16 I32 H256, inference", "run_recurrent", W2B),
-    "W2c-run": Workload("recurrent", "GRU T50 B32 I64 H128, inference", "run_recurrent", W2C),
-    "W2d-run": Workload("recurrent", "GRU T100 B16 I32 H256, inference", "run_recurrent", W2D),
-    "W2-scan": Workload("recurrent", "LSTM T50 B32 I64 H128 written as a scan, Adam", "scan_recurrent", W2),
-    "W2-text": Workload("recurrent", "characters: embedding, 2 LSTMs of 256, Adam", "characters", Characters()),
-    "W3": Workload("lenet", "LeNet 28x28, batch 64, momentum SGD", "train_convnet", _lenet()),
-    "W4": Workload("cnn", "conv-BN-leaky CNN 32x32, batch 32, momentum SGD", "train_convnet", _small_cnn()),
-    "W5": Workload("tiny-yolo", "tiny-YOLOv3 inference, 416x416, batch 1", "run_convnet", _tiny_yolo()),
-    "W6": Workload("darknet19", "Darknet-19 step, 224x224, batch 4, momentum SGD", "train_convnet", _darknet19()),
-    "W7": Workload("transformer", "transformer block B8 T128 D256, Adam", "transformer", Transformer()),
-    "W8": Workload("hvp", "Hessian-vector product of the W1 loss", "hessian_vector_product", W1),
+    "W1": Workload("mlp", "MLP 64-128-64-10, batch 32, Adam", "mlp", W1, 0.55),
+    "W1b": Workload("mlp-large", "MLP 64-512-512-10, batch 1024, Adam", "mlp", W1B, 0.9),
+    "W2": Workload("recurrent", "LSTM T50 B32 I64 H128, Adam", "recurrent", W2, 0.75),
+    "W2b": Workload("recurrent", "LSTM T100 B16 I32 H256, Adam", "recurrent", W2B, 0.87),
+    "W2c": Workload("recurrent", "GRU T50 B32 I64 H128, Adam", "recurrent", W2C, 0.5),
+    "W2d": Workload("recurrent", "GRU T100 B16 I32 H256, Adam", "recurrent", W2D, 0.25),
+    "W2-run": Workload("recurrent", "LSTM T50 B32 I64 H128, inference", "run_recurrent", W2, 0.85),
+    "W2b-run": Workload("recurrent", "LSTM T100 B16 I32 H256, inference", "run_recurrent", W2B, 0.95),
+    "W2c-run": Workload("recurrent", "GRU T50 B32 I64 H128, inference", "run_recurrent", W2C, 0.3),
+    "W2d-run": Workload("recurrent", "GRU T100 B16 I32 H256, inference", "run_recurrent", W2D, 0.3),
+    "W2-scan": Workload("recurrent", "LSTM T50 B32 I64 H128 written as a scan, Adam", "scan_recurrent", W2, 1.0),
+    "W2-text": Workload("recurrent", "characters: embedding, 2 LSTMs of 256, Adam", "characters", Characters(), 0.7),
+    "W3": Workload("lenet", "LeNet 28x28, batch 64, momentum SGD", "train_convnet", _lenet(), 0.6),
+    "W4": Workload("cnn", "conv-BN-leaky CNN 32x32, batch 32, momentum SGD", "train_convnet", _small_cnn(), 0.6),
+    "W5": Workload("tiny-yolo", "tiny-YOLOv3 inference, 416x416, batch 1", "run_convnet", _tiny_yolo(), 0.85),
+    "W6": Workload("darknet19", "Darknet-19 step, 224x224, batch 4, momentum SGD", "train_convnet", _darknet19(), 0.65),
+    "W7": Workload("transformer", "transformer block B8 T128 D256, Adam", "transformer", Transformer(), 0.75),
+    "W8": Workload("hvp", "Hessian-vector product of the W1 loss", "hessian_vector_product", W1, 0.8),
 }
 COLD_START = ["W1", "W3"]  # W9
-DEPTHS = {f"W10:{n}": Workload("depth", f"MLP of {n} hidden layers", "mlp", deep_mlp(n)) for n in (4, 16, 64)}
+DEPTHS = {f"W10:{n}": Workload("depth", f"MLP of {n} hidden layers", "mlp", deep_mlp(n), 1.0) for n in (4, 16, 64)}
 
 
 def find_workload(key: str) -> Workload:

@@ -1,225 +1,283 @@
-"""What NumPyNet's layers have in common: shapes with the batch in front, `forward`, `backward` into the caller's buffer,
-an optimizer of their own."""
+"""What all layers share: shapes, the two directions, the caller's buffer, updates, files.
 
-from collections.abc import Callable, Mapping
+Arrays are (batch, w, h, c). `forward` sets `output` and makes `delta` zeros of its shape; the caller (or the layer that
+comes next) adds dLoss / dOutput to it; `backward` adds dLoss / dInput to the buffer that it is given, and sets
+`weights_update` and the like. A layer computes in the dtype of what comes in: float32, or float64 for all else. Of the
+arrays that are given only that buffer is ever changed: `copy` is taken for the sake of old programs.
+"""
+
+import warnings
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ... import ops
-from ...compile import Function, function
-from ...errors import ArgumentError, ArgumentTypeError, PullbackError, ShapeError
-from ...gradient.engine import grad
+from ...errors import ArgumentError, ShapeError
 from ...graph import TensorType, Variable
 from ...ops import RandomStream
-from .optimizers import Optimizer
+from .activations import EXPRESSIONS, Activations, find
+from .exception import LayerError, NetworkError, NotFittedError
+from .optimizer import Optimizer
+from .passes import Pass
 
-Arrays = Mapping[str, np.ndarray]
+Shape = tuple[int, ...]
 
 
-class NotFittedError(PullbackError, ValueError, AttributeError):
-    """Something was asked of a layer or network before `forward` or `fit`."""
+def whole(layer: Any, **settings: Any) -> None:
+    """Refuse settings that aren't whole numbers from 1 up."""
+    for name, value in settings.items():
+        for n in value if isinstance(value, (tuple, list)) else (value,):
+            if not isinstance(n, (int, np.integer)) or n < 1:
+                raise ArgumentError(f"{type(layer).__name__}: {name}={value!r}; expected whole numbers from 1 up")
 
 
-class BaseLayer:
-    """Base of all layers: a subclass writes `expression`, and `initial` if it has parameters.
+def pair(layer: Any, name: str, value: Any) -> tuple[int, int]:
+    """One number for both axes, or one for each."""
+    both = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    if len(both) != 2:
+        raise LayerError(f"{type(layer).__name__}: {name}={value!r}; expected one number or two")
+    return both
+
+
+def as_floats(array: Any) -> np.ndarray:
+    """float32 as it is, all else as float64."""
+    array = np.asarray(array)
+    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+
+
+class Part:
+    """Parameters that share an optimizer: a whole layer, or one of several parts of a layer.
 
     Attributes:
-        input_shape, out_shape: (batch, w, h, c); the batch may be of another length at each call.
-        output: of the last forward.
-        delta: the gradient of the cost with respect to the output, to be filled in before `backward`.
-        parameters, gradients: arrays by name.
-        optimizer: applied by `update`; None leaves parameters alone.
+        parameters: names of the attributes that hold them, in the order of files; their gradients are called
+            `<name>_update`.
+        optimizer: what changes them.
     """
 
-    def __init__(self, input_shape: tuple[int, ...] | None = None) -> None:
-        self.parameters: dict[str, np.ndarray] = {}
-        self.statistics: dict[str, np.ndarray] = {}
-        self.gradients: dict[str, np.ndarray] = {}
-        self.optimizer: Optimizer | None = None
-        self.trainable = True
+    parameters: tuple[str, ...] = ()
+    optimizer: Optimizer | None = None
+
+    def update(self) -> "Part":
+        """One step of the optimizer along the gradients of the last `backward`."""
+        if getattr(self, f"{self.parameters[0]}_update", None) is None:
+            raise NotFittedError(f"{type(self).__name__}: call forward and backward before update")
+        if self.optimizer is None:
+            raise NetworkError(f"{type(self).__name__}: it has no optimizer: set .optimizer, or compile the network")
+        gradients = [getattr(self, f"{name}_update") for name in self.parameters]
+        new = self.optimizer.update([getattr(self, name) for name in self.parameters], gradients)
+        for name, value in zip(self.parameters, new):
+            setattr(self, name, value)
+        return self
+
+
+class BaseLayer(Part):
+    """Base of all layers. A subclass writes `expression`, `_build` if it has parameters, and `shape_out`.
+
+    Args:
+        input_shape: (batch, w, h, c); None where a network says it. Batches of any size are taken.
+
+    Attributes:
+        output: what came out.
+        delta: dLoss / dOutput, which the caller adds to.
+        training: False for layers that behave otherwise at predict.
+    """
+
+    takes_input = False  # whether backward is given the input again
+    least_rows = 1
+
+    def __init__(self, input_shape: Sequence[int] | None = None, **unused: Any) -> None:
+        if unused:
+            names = ", ".join(f"{name}={value!r}" for name, value in unused.items())
+            warnings.warn(f"{type(self).__name__} ignores {names}", stacklevel=3)
+        self.input_shape = None if input_shape is None else tuple(input_shape)
+        self.output: np.ndarray | None = None
         self.delta: np.ndarray | None = None
-        self._output: np.ndarray | None = None
-        self._shape: tuple[int, ...] | None = None
-        self._functions: dict[Any, Function] = {}
-        self._random = RandomStream(0)
-        if input_shape is not None:
-            self._build(tuple(input_shape))
+        self.training = True
+        self._passes: dict[tuple[str, bool], Pass] = {}
+        self._last: tuple[Pass, list[np.ndarray], Sequence[np.ndarray]] | None = None
+        self._random: RandomStream | None = None
+        if self.input_shape is not None:
+            if len(self.input_shape) != 4:
+                raise LayerError(f"{type(self).__name__}: input_shape={input_shape}; expected (batch, w, h, c)")
+            self._build()
 
-    # --- what a subclass says -----------------------------------------------------------------------------------------
-    def initial(self, shape: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """First values of the parameters, for samples of that shape."""
-        return {}
-
-    def expression(
-        self, x: Variable, parameters: Mapping[str, Variable], training: bool
-    ) -> tuple[Variable, dict[str, Variable]]:
-        """The output, and what statistics become."""
-        raise NotImplementedError(f"{type(self).__name__} must define expression")
-
-    # --- shapes -------------------------------------------------------------------------------------------------------
-    def _build(self, shape: tuple[int, ...]) -> None:
-        if len(shape) != 4 or any(n < 1 for n in shape[1:]):
-            raise ShapeError(f"{type(self).__name__}: input_shape={shape}; expected (batch, w, h, c)")
-        self._shape = shape
-        for name, value in self.initial(shape[1:], np.random.default_rng(0)).items():
-            kept = self.statistics if name.startswith("rolling") else self.parameters
-            if kept.get(name) is None:
-                kept[name] = np.asarray(value, np.float32)
-
-    def __call__(self, previous: "BaseLayer") -> "BaseLayer":
-        """Take the input's shape from the layer before."""
-        if previous.out_shape is None:
-            raise ArgumentTypeError(f"{type(self).__name__}: the layer before has no shape yet")
-        self._build(previous.out_shape)
+    def __call__(self, previous_layer: "BaseLayer") -> "BaseLayer":
+        """Take the shape from the layer before it."""
+        if previous_layer.out_shape is None:
+            raise LayerError(f"{type(self).__name__} can't follow {type(previous_layer).__name__}, which has no shape")
+        self.input_shape = previous_layer.out_shape
+        self._build()
         return self
 
+    # --- what a subclass says ---------------------------------------------------------------------------------------
+    def _build(self) -> None:
+        """Give parameters their first values, and refuse shapes that don't fit."""
+
+    def expression(self, x: Variable, *parameters: Variable) -> Variable:
+        """The output, in training or (`self.training` is False) at predict."""
+        raise NotImplementedError(f"{type(self).__name__} must define expression(self, x, *parameters)")
+
+    def shape_out(self, shape: Shape) -> Shape:
+        """(w, h, c) of what comes out."""
+        return shape
+
+    def rows_out(self, rows: int) -> int:
+        """How many rows come out."""
+        return rows
+
+    def parts(self) -> list[Part]:
+        """All parts with parameters."""
+        return [self] if self.parameters else []
+
+    def extras(self) -> list[Variable]:
+        """Further variables of the expression made last, whose values `_took` gets."""
+        return []
+
+    def _took(self, values: Sequence[np.ndarray]) -> None:
+        """Take in the values of `extras`."""
+
+    # --- both directions --------------------------------------------------------------------------------------------
     @property
-    def input_shape(self) -> tuple[int, ...]:
-        if self._shape is None:
-            raise NotFittedError(f"{type(self).__name__} has no shape yet: give input_shape, or add it to a Network")
-        return self._shape
+    def out_shape(self) -> Shape | None:
+        """(batch, w, h, c) of what comes out; None while the input's shape isn't known."""
+        if self.input_shape is None:
+            return None
+        return (self.rows_out(self.input_shape[0]), *self.shape_out(self.input_shape[1:]))
 
     @property
-    def out_shape(self) -> tuple[int, ...]:
-        if self._output is not None:
-            return self._output.shape
-        return (self.input_shape[0], *self._outline(self.input_shape[1:]))
+    def random(self) -> RandomStream:
+        """Where it draws from; np.random.seed before the first draw makes it repeatable."""
+        if self._random is None:
+            self._random = RandomStream(int(np.random.randint(2**31)))
+        return self._random
 
-    def _outline(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        x = Variable(TensorType("float32", (None, *shape)), name="x")
-        y, _ = self.expression(x, {k: ops.asarray(v) for k, v in self._values("float32").items()}, False)
-        return y.type.shape[1:]
+    def _values(self, dtype: np.dtype) -> list[np.ndarray]:
+        """All parameters, brought to the dtype that is computed in."""
+        values = []
+        for part in self.parts():
+            for name in part.parameters:
+                value = np.asarray(getattr(part, name))
+                if value.dtype != dtype:
+                    value = value.astype(dtype)
+                    setattr(part, name, value)
+                values.append(value)
+        return values
 
-    @property
-    def output(self) -> np.ndarray:
-        if self._output is None:
-            raise NotFittedError(f"{type(self).__name__}: there is no output before forward")
-        return self._output
+    def _pass(self, dtype: str, values: Sequence[np.ndarray]) -> Pass:
+        key = (dtype, self.training)
+        if key not in self._passes:
+            x = Variable(TensorType(dtype, (None, *self.input_shape[1:])), name="x")
+            parameters = [Variable(TensorType(dtype, v.shape)) for v in values]
+            y = self.expression(x, *parameters)
+            self._passes[key] = Pass([x, *parameters], y, self.extras())
+        return self._passes[key]
 
-    # --- running ------------------------------------------------------------------------------------------------------
-    def forward(self, inpt: np.ndarray, copy: bool = True, **options: Any) -> "BaseLayer":
-        """The output for a batch; `delta` becomes zeros. `copy` is taken for compatibility: inputs are never written."""
-        x = self._checked(inpt)
-        if self._shape is None:
-            self._build(x.shape)
-        self._input = x
-        self._output = self._forward(x)
-        self.delta = np.zeros_like(self._output)
+    def forward(self, inpt: Any, copy: bool = False) -> "BaseLayer":
+        """Set `output` for a batch."""
+        x = self._checked(inpt, "forward")
+        values = [x, *self._values(x.dtype)]
+        run = self._pass(x.dtype.name, values[1:])
+        self.output, extras, kept = run.forward(values)
+        self._took(extras)
+        self._last = run, values, kept
+        self.delta = np.zeros_like(self.output)
         return self
 
-    def backward(self, delta: np.ndarray | None = None, *rest: Any, copy: bool = False) -> "BaseLayer":
-        """Add the input's gradient to the caller's buffer, and find those of the parameters, from `self.delta`.
-
-        Layers that are handed their input too take it first: `backward(inpt, delta)`.
-        """
-        if self._output is None:
-            raise NotFittedError(f"{type(self).__name__}: backward needs a forward before it")
-        buffer = rest[0] if rest and isinstance(rest[0], np.ndarray) else delta
-        found = self._backward(np.asarray(self.delta, self._input.dtype))
-        if buffer is not None and not (rest == () and buffer is self._input):
-            if buffer.shape != self._input.shape:
-                raise ShapeError(f"{type(self).__name__}: delta has shape {buffer.shape}; expected {self._input.shape}")
-            buffer += found
+    def backward(self, delta: np.ndarray | None = None, copy: bool = False) -> "BaseLayer":
+        """Add dLoss / dInput to the buffer `delta`, and set the gradients of the parameters."""
+        self._add(self._gradient(), delta)
         return self
 
-    def update(self) -> "BaseLayer":
-        """One step of the layer's optimizer; gradients are used up by it."""
-        if self.optimizer is not None and self.trainable and self.gradients:
-            names = list(self.gradients)
-            new = self.optimizer.update([self.parameters[k] for k in names], [self.gradients[k] for k in names])
-            self.parameters.update(zip(names, new))
-        self.gradients = {}
-        return self
+    def _gradient(self, inpt: Any = None) -> np.ndarray:
+        """dLoss / dInput; the parameters' gradients are set beside."""
+        if self._last is None:
+            raise NotFittedError(f"{type(self).__name__}: call forward before backward")
+        run, values, kept = self._last
+        if inpt is not None:
+            x = self._checked(inpt, "backward").astype(values[0].dtype, copy=False)
+            values = [x, *values[1:]]
+        upstream = np.asarray(self.delta, self.output.dtype).reshape(self.output.shape)
+        gradient, *updates = run.backward(values, kept, upstream)
+        names = [(part, name) for part in self.parts() for name in part.parameters]
+        for (part, name), value in zip(names, updates):
+            setattr(part, f"{name}_update", value)
+        return gradient
 
-    def _checked(self, inpt: np.ndarray) -> np.ndarray:
-        x = np.asarray(inpt)
-        if x.dtype not in (np.float32, np.float64):
-            x = x.astype(np.float32)
-        if x.ndim != 4 or (self._shape is not None and x.shape[1:] != self._shape[1:]):
-            expected = "(batch, w, h, c)" if self._shape is None else f"(batch, {', '.join(map(str, self._shape[1:]))})"
-            raise ShapeError(f"{type(self).__name__}: the input has shape {x.shape}; expected {expected}")
-        return x
+    def _add(self, gradient: np.ndarray, delta: np.ndarray | None) -> None:
+        if delta is None:
+            return
+        if delta.shape != gradient.shape:
+            raise ShapeError(
+                f"{type(self).__name__}.backward: the buffer has shape {delta.shape}; expected {gradient.shape}"
+            )
+        delta += gradient
 
-    def _values(self, dtype: str) -> dict[str, np.ndarray]:
-        return {k: np.asarray(v, dtype) for k, v in (self.parameters | self.statistics).items()}
+    def _checked(self, inpt: Any, what: str) -> np.ndarray:
+        if self.input_shape is None:
+            raise LayerError(f"{type(self).__name__} doesn't know its shape: give input_shape, or add it to a network")
+        x = as_floats(inpt)
+        if x.shape[1:] != self.input_shape[1:] and not self._reshapes(x):
+            raise ShapeError(
+                f"{type(self).__name__}.{what}: expected (batch, {', '.join(map(str, self.input_shape[1:]))}), "
+                f"got {x.shape}"
+            )
+        if len(x) < self.least_rows:
+            raise ShapeError(f"{type(self).__name__}.{what}: takes {self.least_rows} rows or more, got {len(x)}")
+        return x.reshape(-1, *self.input_shape[1:])
 
-    def _function(self, kind: str, dtype: str, make: Callable[..., Function]) -> Function:
-        key = (kind, dtype, self.trainable)
-        if key not in self._functions:
-            self._functions[key] = make(dtype)
-        return self._functions[key]
+    def _reshapes(self, x: np.ndarray) -> bool:
+        """Whether rows of another shape are taken if they hold as many numbers."""
+        return False
 
-    def _symbols(self, dtype: str) -> tuple[Variable, dict[str, Variable]]:
-        x = Variable(TensorType(dtype, (None, *self._input.shape[1:])), name="x")
-        return x, {k: Variable(TensorType(dtype, v.shape), name=k) for k, v in self._values(dtype).items()}
+    # --- files ------------------------------------------------------------------------------------------------------
+    def save_weights(self) -> list[float]:
+        """All parameters in one list."""
+        return [float(v) for part in self.parts() for name in part.parameters for v in np.ravel(getattr(part, name))]
 
-    def _make_forward(self, dtype: str) -> Function:
-        x, parameters = self._symbols(dtype)
-        self._random.draws = 0
-        y, statistics = self.expression(x, parameters, self.trainable)
-        outputs = [y, *statistics.values()]
-        self._following = list(statistics)
-        return function([x, *parameters.values()], outputs, on_unused_input="ignore", no_default_updates=True)
-
-    def _forward(self, x: np.ndarray) -> np.ndarray:
-        run = self._function("forward", x.dtype.name, self._make_forward)
-        self._random.counter.set_value(self._random.counter.get_value() + 1)
-        y, *statistics = run(x, *self._values(x.dtype.name).values())
-        self._used = self._values(x.dtype.name)
-        for name, value in zip(self._following, statistics):
-            self.statistics[name] = value
-        return y
-
-    def _make_backward(self, dtype: str) -> Function:
-        x, parameters = self._symbols(dtype)
-        self._random.draws = 0
-        y, _ = self.expression(x, parameters, self.trainable)
-        g = Variable(y.type, name="delta")
-        wrt = [x, *(parameters[k] for k in self.parameters)]
-        found = grad(ops.sum(y * g), wrt, disconnected_inputs="ignore")
-        return function([x, g, *parameters.values()], found, on_unused_input="ignore", no_default_updates=True)
-
-    def _backward(self, delta: np.ndarray) -> np.ndarray:
-        run = self._function("backward", self._input.dtype.name, self._make_backward)
-        if delta.shape != self._output.shape:
-            raise ShapeError(f"{type(self).__name__}: delta has shape {delta.shape}; expected {self._output.shape}")
-        dx, *found = run(self._input, delta, *self._used.values())
-        for name, g in zip(self.parameters, found):
-            self.gradients[name] = self.gradients[name] + g if name in self.gradients else g
-        return dx
-
-    # --- NumPyNet's names ---------------------------------------------------------------------------------------------
-    def __str__(self) -> str:
-        shapes = " -> ".join(" x ".join(map(str, s)) for s in (self.input_shape, self.out_shape))
-        return f"{type(self).__name__.removesuffix('_layer').lower():<14}{shapes}"
-
-    @property
-    def weights(self) -> np.ndarray | None:
-        return self.parameters.get("weights")
-
-    @property
-    def bias(self) -> np.ndarray | None:
-        return self.parameters.get("bias")
-
-    @property
-    def weights_update(self) -> np.ndarray | None:
-        return self.gradients.get("weights")
-
-    @property
-    def bias_update(self) -> np.ndarray | None:
-        return self.gradients.get("bias")
-
-    def load_weights(self, chunk_weights: np.ndarray, pos: int = 0) -> int:
-        """Fill the parameters from an array of numbers, beginning at `pos`; gives where they end."""
-        for name, value in self.parameters.items():
-            part = np.asarray(chunk_weights[pos : pos + value.size])
-            if part.size != value.size:
-                raise ArgumentError(f"{type(self).__name__}: {name} needs {value.size} numbers, {part.size} are left")
-            self.parameters[name] = part.reshape(value.shape).astype(value.dtype)
-            pos += value.size
+    def load_weights(self, chunck_weights: Any, pos: int = 0) -> int:
+        """Take parameters from a list of all, beginning at `pos`; returns where the next layer begins."""
+        chunk = np.asarray(chunck_weights, float)
+        found = []
+        for part in self.parts():
+            for name in part.parameters:
+                shape = np.shape(getattr(part, name))
+                if pos + prod(shape) > len(chunk):
+                    raise ShapeError(
+                        f"{type(self).__name__}: {name} needs {prod(shape)} numbers from {pos} on, of {len(chunk)}"
+                    )
+                found.append((part, name, chunk[pos : pos + prod(shape)].reshape(shape)))
+                pos += prod(shape)
+        for part, name, value in found:
+            setattr(part, name, value.copy())
         return pos
 
-    def save_weights(self) -> list[float]:
-        """All parameters' numbers."""
-        return [float(v) for value in self.parameters.values() for v in value.ravel()]
+    # --- telling ----------------------------------------------------------------------------------------------------
+    def operations(self) -> int:
+        """Floating-point operations per sample, forward."""
+        return 0
+
+    def __str__(self) -> str:
+        kind = type(self).__name__.removesuffix("_layer").lower()
+        if self.input_shape is None:
+            return kind
+        before, after = (" x".join(f"{n:4d}" for n in shape) for shape in (self.input_shape, self.out_shape))
+        cost = f"  {self.operations() * self.input_shape[0] / 1e9:5.3f} BFLOPs" if self.operations() else ""
+        return f"{kind:<14} {before}   -> {after}{cost}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.input_shape} -> {self.out_shape}>"
+
+
+class Activated(BaseLayer):
+    """Base of layers with an activation."""
+
+    def _choose(self, activation: Any) -> None:
+        self._activation = find(activation, type(self).__name__)
+        self.activation, self.gradient = self._activation.activate, self._activation.gradient
+
+    def activate(self, x: Variable) -> Variable:
+        return EXPRESSIONS[self._activation.key](x)
+
+
+__all__ = ["Activated", "Activations", "BaseLayer", "Part", "Shape", "as_floats", "pair", "whole"]

@@ -1,446 +1,433 @@
-"""NumPyNet's layers."""
+"""NumPyNet's layers over images and vectors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ... import ops
-from ...errors import ArgumentError, ShapeError, nearest
+from ...errors import ArgumentError, ShapeError
 from ...graph import Variable
-from ...nn.activations import ACTIVATIONS
-from ...nn.layers import RNN, GatedGRU, GatedLSTM, SimpleRNN, Spec, Upsample
-from ...nn.layers.base import Context, Layer
-from ...nn.layers.cost import COSTS, Cost
-from ...ops.norm import Normalize
-from .base import BaseLayer
+from ...nn.layers.base import Context, Spec
+from ...nn.layers.merge import Shortcut
+from ...nn.layers.rearrange import Reorg3d, Upsample
+from .activations import Activations
+from .base import Activated, BaseLayer, Shape, as_floats, pair, whole
+from .exception import LayerError, NotFittedError
+from .passes import Pass
 
-Parameters = Mapping[str, Variable]
-Result = tuple[Variable, dict[str, Variable]]
-EPSILON = 1e-8
-
-
-def activation_of(name: Any) -> Any:
-    """A function of a variable, by NumPyNet's name ("Relu", "softPlus", ... in any case) or class."""
-    text = getattr(name, "name", None) or (name if isinstance(name, str) else getattr(name, "__name__", str(name)))
-    key = text.lower()
-    known = {**ACTIVATIONS, "hardtan": lambda x: ops.hard_sigmoid(x, 0.2, 0.5)}  # NumPyNet's, not Darknet's
-    if key not in known:
-        raise ArgumentError(f"unknown activation {text!r}. {nearest(key, known)}")
-    return known[key]
+EPSILON = 1e-8  # theirs, of the norms
 
 
 class Input_layer(BaseLayer):
-    """What comes in, as it is."""
+    """Where data comes in."""
 
-    def expression(self, x, parameters, training):
-        return x, {}
+    def forward(self, inpt, copy=False):
+        self.output = self._checked(inpt, "forward")
+        self.delta = np.zeros_like(self.output)
+        return self
 
-
-class Activation_layer(BaseLayer):
-    """A function of each number."""
-
-    def __init__(self, input_shape=None, activation="Linear", **options: Any) -> None:
-        self.activation = activation_of(activation)
-        super().__init__(input_shape)
-
-    def expression(self, x, parameters, training):
-        return self.activation(x), {}
+    def backward(self, delta=None, copy=False):
+        if self.delta is None:
+            raise NotFittedError("Input_layer: call forward before backward")
+        if delta is not None and delta is not self.delta:
+            self._add(self.delta, delta)
+        return self
 
 
-class Connected_layer(BaseLayer):
-    """activation(x W + b); parameters `weights` (inputs, outputs) and `bias` (outputs,)."""
+class Activation_layer(Activated):
+    """A function of each number.
 
-    def __init__(self, outputs, activation="Linear", input_shape=None, weights=None, bias=None, **options: Any) -> None:
-        if outputs < 1:
-            raise ArgumentError(f"Connected_layer: outputs={outputs}; expected 1 or more")
-        self.outputs, self.activation = int(outputs), activation_of(activation)
-        self._given = weights, bias
-        super().__init__(input_shape)
+    Args:
+        activation: a name in any case, a class or an instance of `activations`.
+    """
 
-    def initial(self, shape, rng):
-        weights, bias = self._given
-        n = prod(shape)
-        bound = np.sqrt(2 / n)
-        return {
-            "weights": _given(weights, (n, self.outputs), lambda s: rng.uniform(-bound, bound, s)),
-            "bias": _given(bias, (self.outputs,), np.zeros),
-        }
+    def __init__(self, input_shape: Shape | None = None, activation: Any = Activations, **kwargs: Any) -> None:
+        self._choose(activation)
+        super().__init__(input_shape, **kwargs)
 
-    def expression(self, x, parameters, training):
-        flat = ops.reshape(x, (-1, parameters["weights"].type.shape[0]))
-        y = self.activation(flat @ parameters["weights"] + parameters["bias"])
-        return ops.expand_dims(y, (1, 2)), {}
+    def expression(self, x):
+        return self.activate(x)
 
 
-def _given(value: Any, shape: tuple[int, ...], make: Any) -> np.ndarray:
-    """What the user gave, in its shape, or else a first value."""
-    if value is None:
-        return make(shape)
-    array = np.asarray(value)
-    if array.size != prod(shape):
-        raise ShapeError(f"weights or bias of shape {array.shape}; expected {shape}")
-    return array.reshape(shape)
+class Connected_layer(Activated):
+    """activation(x W + b), x taken as rows of numbers. `weights` are (inputs, outputs), `bias` (outputs,).
 
+    Args:
+        outputs: how many numbers come out.
+        activation: as in `Activation_layer`.
+        weights, bias: first values; by default uniform within sqrt(2 / inputs), and zeros.
+    """
 
-def _pair(value: Any) -> tuple[int, int]:
-    return (int(value),) * 2 if np.ndim(value) == 0 else tuple(map(int, value))
-
-
-class Convolutional_layer(BaseLayer):
-    """activation(x * W + b); parameters `weights` (kx, ky, channels, filters) and `bias`. pad=True keeps the size at stride
-    1, as Keras' SAME."""
+    parameters = ("bias", "weights")
+    takes_input = True
 
     def __init__(
-        self, filters, size, stride=None, input_shape=None, weights=None, bias=None, pad=False, activation="Linear",
-        **options: Any,
+        self, outputs: int, activation: Any = Activations, input_shape: Shape | None = None, weights: Any = None,
+        bias: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        self.filters, self.size = int(filters), _pair(size)
-        self.stride = self.size if stride is None else _pair(stride)
-        self.pad, self.activation = bool(pad), activation_of(activation)
-        self._given = weights, bias
-        super().__init__(input_shape)
+        whole(self, outputs=outputs)
+        self.outputs, self.weights, self.bias = outputs, weights, bias
+        self._choose(activation)
+        super().__init__(input_shape, **kwargs)
 
-    def initial(self, shape, rng):
-        full = (*self.size, shape[2], self.filters)
-        deviation = np.sqrt(2 / prod(full[:3]))
-        weights, bias = self._given
-        return {
-            "weights": _given(weights, full, lambda s: rng.normal(0, deviation, s)),
-            "bias": _given(bias, (self.filters,), np.zeros),
-        }
+    @property
+    def inputs(self) -> int:
+        return prod(self.input_shape[1:])
 
-    def expression(self, x, parameters, training):
-        y = ops.conv2d(
-            x,
-            parameters["weights"],
-            stride=self.stride,
-            padding="same" if self.pad else 0,
-            layout="NHWC",
-            filter_layout="HWIO",
-        )
-        return self.activation(y + parameters["bias"]), {}
+    def _build(self):
+        if self.weights is None:
+            bound = np.sqrt(2 / self.inputs)
+            self.weights = np.random.uniform(-bound, bound, (self.inputs, self.outputs))
+        self.bias = np.zeros(self.outputs) if self.bias is None else self.bias
+        expect(self, weights=(self.inputs, self.outputs), bias=(self.outputs,))
+
+    def shape_out(self, shape):
+        return 1, 1, self.outputs
+
+    def expression(self, x, bias, weights):
+        y = self.activate(ops.reshape(x, (-1, self.inputs)) @ weights + bias)
+        return ops.reshape(y, (-1, 1, 1, self.outputs))
+
+    def _reshapes(self, x):
+        return prod(x.shape[1:]) == self.inputs
+
+    def backward(self, inpt, delta=None, copy=False):
+        """Add dLoss / dInput to the buffer `delta`; `inpt` is what went forward."""
+        gradient = self._gradient(inpt)
+        self._add(gradient if delta is None else gradient.reshape(delta.shape), delta)
+        return self
+
+    def operations(self):
+        return 2 * self.inputs * self.outputs
 
 
-class Maxpool_layer(BaseLayer):
-    """The largest number of each window; pad=True as Keras' SAME."""
+def expect(layer: BaseLayer, **shapes: Shape) -> None:
+    """Refuse parameters of another shape."""
+    for name, shape in shapes.items():
+        found = np.shape(getattr(layer, name))
+        if found != shape:
+            raise ShapeError(f"{type(layer).__name__}: {name} has shape {found}; expected {shape}")
 
-    def __init__(self, size=2, stride=None, input_shape=None, pad=False, **options: Any) -> None:
-        self.size = _pair(size)
-        self.stride = self.size if stride is None else _pair(stride)
-        self.padding = "same" if pad else 0
-        super().__init__(input_shape)
 
-    def expression(self, x, parameters, training):
-        return ops.max_pool2d(x, self.size, self.stride, self.padding, layout="NHWC"), {}
+class Windowed(BaseLayer):
+    """Base of layers whose windows walk over images. With `pad` there are ceil(length / stride) of them along an axis,
+    and cells of padding are shared out, the odd one after the image (Keras' SAME)."""
+
+    def _windows(self, size: Any, stride: Any, pad: bool) -> None:
+        self.size = pair(self, "size", size)
+        self.stride = self.size if not stride else pair(self, "stride", stride)
+        whole(self, size=self.size, stride=self.stride)
+        self.pad = bool(pad)
+
+    @property
+    def padding(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Cells (before, after) along both axes."""
+        totals = [
+            max(k - (n % s or s), 0) if self.pad else 0
+            for n, k, s in zip(self.input_shape[1:3], self.size, self.stride)
+        ]
+        return tuple((n // 2, n - n // 2) for n in totals)
+
+    def shape_out(self, shape):
+        counts = [(n + sum(p) - k) // s + 1 for n, p, k, s in zip(shape, self.padding, self.size, self.stride)]
+        if min(counts) < 1:
+            raise LayerError(f"{type(self).__name__}: a window of {self.size} doesn't fit into {shape}")
+        return (*counts, shape[2])
+
+
+class Convolutional_layer(Windowed, Activated):
+    """activation(x * W + b). `weights` are (kx, ky, channels, filters), `bias` (filters,).
+
+    Args:
+        filters: how many channels come out.
+        size, stride: of the windows, one number or two; the stride is the size unless given.
+        pad: whether there is padding.
+        weights, bias: first values; by default normal of variance 2 / (kx ky channels), and zeros.
+        activation: as in `Activation_layer`.
+    """
+
+    parameters = ("bias", "weights")
+
+    def __init__(
+        self, filters: int, size: Any, stride: Any = None, input_shape: Shape | None = None, weights: Any = None,
+        bias: Any = None, pad: bool = False, activation: Any = Activations, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        whole(self, filters=filters)
+        self.channels_out, self.weights, self.bias = filters, weights, bias
+        self._windows(size, stride, pad)
+        self._choose(activation)
+        super().__init__(input_shape, **kwargs)
+
+    def _build(self):
+        shape = (*self.size, self.input_shape[3], self.channels_out)
+        if self.weights is None:
+            self.weights = np.random.normal(0.0, np.sqrt(2 / prod(shape[:3])), shape)
+        self.bias = np.zeros(self.channels_out) if self.bias is None else self.bias
+        expect(self, weights=shape, bias=(self.channels_out,))
+        self.shape_out(self.input_shape[1:])
+
+    def shape_out(self, shape):
+        return (*super().shape_out(shape)[:2], self.channels_out)
+
+    def expression(self, x, bias, weights):
+        y = ops.conv2d(x, weights, self.stride, self.padding, layout="NHWC", filter_layout="HWIO")
+        return self.activate(y + bias)
+
+    def operations(self):
+        return 2 * prod(self.out_shape[1:]) * prod(self.size) * self.input_shape[3]
+
+
+class Maxpool_layer(Windowed):
+    """The largest number of each window; padding never wins.
+
+    Args:
+        size, stride, pad: as in `Convolutional_layer`.
+    """
+
+    def __init__(
+        self, size: Any, stride: Any = None, pad: bool = False, input_shape: Shape | None = None, **kwargs: Any
+    ) -> None:
+        self._windows(size, stride, pad)
+        super().__init__(input_shape, **kwargs)
+
+    def expression(self, x):
+        return ops.max_pool2d(x, self.size, self.stride, padding=self.padding, layout="NHWC")
 
 
 class Avgpool_layer(Maxpool_layer):
-    """The mean of the real numbers in each window."""
+    """The mean of each window; padding doesn't count."""
 
-    def expression(self, x, parameters, training):
-        y = ops.avg_pool2d(x, self.size, self.stride, self.padding, count_include_pad=False, layout="NHWC")
-        return y, {}
+    def expression(self, x):
+        return ops.avg_pool2d(x, self.size, self.stride, padding=self.padding, count_include_pad=False, layout="NHWC")
 
 
 class BatchNorm_layer(BaseLayer):
-    """scales (x - mean) / sqrt(variance + 1e-8) + bias, with statistics over the batch for each number of a sample; when
-    not trainable, by their running averages."""
+    """scales * (x - mean) / sqrt(variance + 1e-8) + bias for each number of a sample, by mean and variance over the
+    batch; at predict by running averages of them, momentum 0.9 (theirs has none and takes the batch's).
 
-    def __init__(self, scales=None, bias=None, input_shape=None, **options: Any) -> None:
-        self._given = scales, bias
-        super().__init__(input_shape)
+    Args:
+        scales, bias: first values, of shape (w, h, c); ones and zeros unless given.
+    """
 
-    def initial(self, shape, rng):
-        scales, bias = self._given
-        return {
-            "scales": _given(scales, shape, np.ones),
-            "bias": _given(bias, shape, np.zeros),
-            "rolling_mean": np.zeros(shape),
-            "rolling_variance": np.ones(shape),
-        }
+    parameters = ("bias", "scales")
+    epsil = EPSILON
+    momentum = 0.9
 
-    def expression(self, x, parameters, training):
-        scales, bias = (ops.expand_dims(parameters[k], 0) for k in ("scales", "bias"))
-        if not training:
-            deviation = ops.sqrt(parameters["rolling_variance"] + EPSILON)
-            return (x - parameters["rolling_mean"]) / deviation * scales + bias, {}
-        y, mean, variance = Normalize((0,), EPSILON)(x, scales, bias)
-        new = {"rolling_mean": ops.squeeze(mean, 0), "rolling_variance": ops.squeeze(variance, 0)}
-        return y, {k: 0.99 * parameters[k] + 0.01 * v for k, v in new.items()}
+    def __init__(self, scales: Any = None, bias: Any = None, input_shape: Shape | None = None, **kwargs: Any) -> None:
+        self.scales, self.bias = scales, bias
+        self.running_mean = self.running_variance = None
+        super().__init__(input_shape, **kwargs)
+
+    def _build(self):
+        shape = self.input_shape[1:]
+        self.scales = np.ones(shape) if self.scales is None else self.scales
+        self.bias = np.zeros(shape) if self.bias is None else self.bias
+        self.running_mean, self.running_variance = np.zeros(prod(shape)), np.ones(prod(shape))
+        expect(self, scales=shape, bias=shape)
+
+    def expression(self, x, bias, scales):
+        rows = ops.reshape(x, (-1, self.running_mean.size))
+        y, *self._statistics = ops.batch_norm_train(rows, ops.ravel(scales), ops.ravel(bias), self.epsil)
+        return ops.reshape(y, (-1, *self.input_shape[1:]))
+
+    def extras(self):
+        return self._statistics
+
+    def _took(self, values):
+        mean, variance = values
+        self.running_mean = self.momentum * self.running_mean + (1 - self.momentum) * mean
+        self.running_variance = self.momentum * self.running_variance + (1 - self.momentum) * variance
+
+    def forward(self, inpt, copy=False):
+        if self.training:
+            return super().forward(inpt, copy)
+        x = self._checked(inpt, "forward")
+        scale = np.ravel(self.scales) / np.sqrt(self.running_variance + self.epsil)
+        rows = (x.reshape(len(x), -1) - self.running_mean) * scale + np.ravel(self.bias)
+        self.output = rows.reshape(x.shape).astype(x.dtype)
+        self.delta, self._last = np.zeros_like(self.output), None
+        return self
+
+    def save_weights(self):
+        """bias, scales, running mean and running variance."""
+        return [*super().save_weights(), *map(float, self.running_mean), *map(float, self.running_variance)]
+
+    def load_weights(self, chunck_weights, pos=0):
+        pos = super().load_weights(chunck_weights, pos)
+        size = self.running_mean.size
+        if pos + 2 * size > len(chunck_weights):
+            raise ShapeError(f"BatchNorm_layer: the running averages need {2 * size} numbers from {pos} on")
+        chunk = np.asarray(chunck_weights, float)
+        self.running_mean, self.running_variance = chunk[pos : pos + 2 * size].reshape(2, size).copy()
+        return pos + 2 * size
 
 
 class Dropout_layer(BaseLayer):
-    """Numbers become 0 with probability `prob`, the others are scaled; nothing happens when not trainable."""
+    """In training each number is 0 with this probability, and the others are divided by 1 - prob; nothing happens at
+    predict."""
 
-    def __init__(self, prob=0.5, input_shape=None, **options: Any) -> None:
-        if not 0 <= prob < 1:
-            raise ArgumentError(f"Dropout_layer: prob={prob}; expected at least 0 and less than 1")
-        self.probability = float(prob)
-        super().__init__(input_shape)
+    def __init__(self, prob: float, input_shape: Shape | None = None, **kwargs: Any) -> None:
+        if not 0 <= prob <= 1:
+            raise ArgumentError(f"Dropout_layer: prob={prob}; expected a number from 0 to 1")
+        self.probability = prob
+        super().__init__(input_shape, **kwargs)
 
-    def expression(self, x, parameters, training):
-        return (self._random.dropout(x, self.probability) if training and self.probability else x), {}
+    def expression(self, x):
+        return self.random.dropout(x, self.probability) if self.training else 1.0 * x
 
 
 class L2Norm_layer(BaseLayer):
-    """x / sqrt(sum x^2) along `axis` of (batch, w, h, c); None: over everything."""
+    """x / sqrt(sum x^2 + 1e-8), the sum over `axis` of (batch, w, h, c); over everything, the batch too, if None."""
 
-    normalize = staticmethod(ops.l2_normalize)
-
-    def __init__(self, input_shape=None, axis=None, **options: Any) -> None:
+    def __init__(self, input_shape: Shape | None = None, axis: Any = None, **kwargs: Any) -> None:
         self.axis = axis
-        super().__init__(input_shape)
+        super().__init__(input_shape, **kwargs)
 
-    def expression(self, x, parameters, training):
-        return self.normalize(x, axis=self.axis), {}
+    def size(self, x: Variable) -> Variable:
+        """What x is divided by."""
+        return ops.sqrt(ops.sum(ops.square(x), axis=self.axis, keepdims=True) + EPSILON)
+
+    def expression(self, x):
+        return x / self.size(x)
 
 
 class L1Norm_layer(L2Norm_layer):
-    """x / sum |x| along `axis`."""
+    """x / (sum |x| + 1e-8), the sum as in `L2Norm_layer`."""
 
-    normalize = staticmethod(ops.l1_normalize)
-
-
-class Upsample_layer(BaseLayer):
-    """Each number repeated `stride` times along both axes; a negative stride takes the mean of blocks. Times `scale`."""
-
-    def __init__(self, input_shape=None, stride=(2, 2), scale=1.0, **options: Any) -> None:
-        strides = _pair(stride)
-        self.layer = Upsample(tuple(map(abs, strides)), float(scale), "mean" if strides[0] < 0 else "")
-        super().__init__(input_shape)
-
-    def expression(self, x, parameters, training):
-        return self.layer.apply({}, [x], Context()), {}
+    def size(self, x):
+        return ops.sum(ops.abs(x), axis=self.axis, keepdims=True) + EPSILON
 
 
 class Shuffler_layer(BaseLayer):
-    """scale^2 channels spread over scale x scale places."""
+    """scale^2 channels spread over blocks of scale x scale cells."""
 
-    def __init__(self, input_shape=None, scale=2, **options: Any) -> None:
-        self.scale = int(scale)
-        super().__init__(input_shape)
+    def __init__(self, scale: int, input_shape: Shape | None = None, **kwargs: Any) -> None:
+        if not isinstance(scale, int) or scale < 2:
+            raise ArgumentError(f"Shuffler_layer: scale={scale!r}; expected a whole number from 2 up")
+        self.scale = scale
+        super().__init__(input_shape, **kwargs)
 
-    def expression(self, x, parameters, training):
-        return ops.pixel_shuffle(x, self.scale, layout="NHWC"), {}
+    def shape_out(self, shape):
+        return Reorg3d(self.scale, reverse=True).describe(Spec(shape, "float64")).shape
 
-
-class Loss_layer(BaseLayer):
-    """Base of layers that compare with a truth: `forward(inpt, truth)` finds `cost` and its gradient, which `backward`
-    adds to the buffer; without a truth they are like any other layer."""
-
-    cost: float = 0.0
-    _truth: np.ndarray | None = None
-
-    def forward(self, inpt, truth=None, copy=True, **options: Any):
-        super().forward(inpt, copy)
-        self._truth = None if truth is None else np.asarray(truth, self._input.dtype).reshape(self._output.shape)
-        if self._truth is not None:
-            run = self._function("cost", self._input.dtype.name, self._make_cost)
-            value, self._slope = run(self._input, self._truth)
-            self.cost = float(value)
-            self.delta = self._slope
-        return self
-
-    def cost_of(self, x: Variable, t: Variable) -> Variable:
-        """The cost, from what comes in."""
-        raise NotImplementedError(f"{type(self).__name__} must define cost_of")
-
-    def _make_cost(self, dtype: str) -> Any:
-        from ...compile import function
-        from ...gradient.engine import grad
-
-        x, _ = self._symbols(dtype)
-        t = Variable(x.type, name="truth")
-        cost = self.cost_of(x, ops.reshape(t, ops.shape(x)))
-        return function([x, t], [cost, grad(cost, x)])
-
-    def _backward(self, delta):
-        return self._slope if self._truth is not None else super()._backward(delta)
+    def expression(self, x):
+        return Reorg3d(self.scale, reverse=True).apply({}, [x], Context())
 
 
-class Softmax_layer(Loss_layer):
-    """exp(x / temperature), normalised over a sample, or with `spatial` over the channels at each place; its cost is the
-    summed cross-entropy."""
+class Upsample_layer(BaseLayer):
+    """Each cell repeated, or with negative strides blocks of cells averaged, times `scale`.
 
-    def __init__(self, input_shape=None, spatial=False, temperature=1.0, **options: Any) -> None:
-        if not temperature > 0:
-            raise ArgumentError(f"Softmax_layer: temperature={temperature}; expected a number above 0")
-        self.spatial, self.temperature = bool(spatial), float(temperature)
-        super().__init__(input_shape)
-
-    def _scores(self, x: Variable) -> Variable:
-        x = x if self.temperature == 1 else x / self.temperature
-        return x if self.spatial else ops.reshape(x, (-1, prod(x.type.shape[1:])))
-
-    def expression(self, x, parameters, training):
-        y = ops.softmax(self._scores(x), axis=-1)
-        return ops.reshape(y, (-1, *x.type.shape[1:])), {}
-
-    def cost_of(self, x, t):
-        logs = ops.log_softmax(self._scores(x), axis=-1)
-        return -ops.sum(ops.reshape(t, ops.shape(logs)) * logs)
-
-
-class Logistic_layer(Loss_layer):
-    """1 / (1 + exp(-x)); its cost is the summed binary cross-entropy."""
-
-    def expression(self, x, parameters, training):
-        return ops.sigmoid(x), {}
-
-    def cost_of(self, x, t):
-        return ops.sum(ops.bce_with_logits(x, t))
-
-
-class Cost_layer(Loss_layer):
-    """Passes on what comes in; its cost is `scale` times the mean deviation from the truth, of the kind `cost_type`: mse,
-    mae, sse, smooth, wgan, hellinger, hinge, logcosh, masked, seg, L1."""
+    Args:
+        stride: one number or two of the same sign.
+    """
 
     def __init__(
-        self, cost_type="mse", input_shape=None, scale=1.0, ratio=0.0, noobject_scale=1.0, threshold=0.0,
-        smoothing=0.0, **options: Any,
-    ) -> None:  # fmt: skip
-        name = getattr(cost_type, "name", cost_type)
-        if name not in COSTS:
-            raise ArgumentError(f"Cost_layer: cost_type={name!r}. {nearest(str(name), COSTS)}")
-        self.layer = Cost(name, float(scale), float(ratio), float(noobject_scale), float(threshold), float(smoothing))
-        super().__init__(input_shape)
+        self, input_shape: Shape | None = None, stride: Any = (2, 2), scale: float = 1.0, **kwargs: Any
+    ) -> None:
+        stride = pair(self, "stride", stride)
+        self.reverse = all(s < 0 for s in stride)
+        if not self.reverse and any(s <= 0 for s in stride):
+            raise LayerError(f"Upsample_layer: stride={stride}; expected two numbers of one sign")
+        self.stride, self.scale = tuple(map(abs, stride)), float(scale)
+        self._layer = Upsample(self.stride, self.scale, "mean" if self.reverse else "")
+        super().__init__(input_shape, **kwargs)
 
-    def expression(self, x, parameters, training):
-        return x, {}
+    def shape_out(self, shape):
+        return self._layer.describe(Spec(shape, "float64")).shape
 
-    def cost_of(self, x, t):
-        from ...darknet.losses import CostLoss
-
-        return ops.sum(CostLoss(self.layer)(x, t)) / ops.cast(ops.size(x), x.dtype)
+    def expression(self, x):
+        return self._layer.apply({}, [x], Context())
 
 
 class Route_layer(BaseLayer):
-    """The outputs of earlier layers side by side on the channels, or one after the other on the batch."""
+    """The outputs of several layers of a network, by channels or (`by_channels=False`) by batch.
 
-    def __init__(self, input_layers, by_channels=True, **options: Any) -> None:
-        self.input_layers = (int(input_layers),) if np.ndim(input_layers) == 0 else tuple(map(int, input_layers))
+    Args:
+        input_layers: their numbers in the network.
+    """
+
+    def __init__(self, input_layers: int | Sequence[int], by_channels: bool = True, **kwargs: Any) -> None:
+        self.input_layers = (input_layers,) if isinstance(input_layers, int) else tuple(input_layers)
+        if not self.input_layers:
+            raise LayerError("Route_layer: it names no layers")
         self.axis = 3 if by_channels else 0
-        super().__init__()
+        super().__init__(**kwargs)
 
-    def __call__(self, previous: Sequence[BaseLayer] | BaseLayer) -> "Route_layer":
-        layers = list(previous) if isinstance(previous, (list, tuple)) else [previous]
-        shapes = [layer.out_shape for layer in layers]
-        total = list(shapes[0])
-        total[self.axis] = sum(s[self.axis] for s in shapes)
-        self._shape = tuple(total)
+    def __call__(self, previous_layer: Sequence[BaseLayer]) -> "Route_layer":
+        shapes = [layer.out_shape for layer in previous_layer]
+        rest = {shape[:3] if self.axis == 3 else shape[1:] for shape in shapes}
+        if len(rest) > 1:
+            raise LayerError(f"Route_layer: the layers differ in shape: {', '.join(map(str, shapes))}")
+        total = sum(shape[self.axis] for shape in shapes)
+        self.input_shape = (*shapes[0][:3], total) if self.axis == 3 else (total, *shapes[0][1:])
         return self
 
-    def forward(self, network, **options: Any):
-        parts = [network[i].output for i in self.input_layers]
-        self._parts = [p.shape for p in parts]
-        self._input = self._output = np.concatenate(parts, axis=self.axis)
-        self.delta = np.zeros_like(self._output)
+    def forward(self, network):
+        self.output = np.concatenate([network[i].output for i in self.input_layers], axis=self.axis)
+        self.delta = np.zeros_like(self.output)
         return self
 
-    def backward(self, delta=None, network=None, **options: Any):
-        start = 0
-        for i, shape in zip(self.input_layers, self._parts):
-            stop = start + shape[self.axis]
-            network[i].delta += self.delta[..., start:stop] if self.axis == 3 else self.delta[start:stop]
-            start = stop
-        return self
-
-
-class Shortcut_layer(BaseLayer):
-    """activation(alpha x + beta other); of other shapes the common part, as Darknet's resampling has it."""
-
-    def __init__(self, activation="Linear", alpha=1.0, beta=1.0, index=-2, **options: Any) -> None:
-        self.activation, self.alpha, self.beta, self.index = activation_of(activation), float(alpha), float(beta), index
-        super().__init__()
-
-    def __call__(self, previous: Sequence[BaseLayer] | BaseLayer) -> "Shortcut_layer":
-        layers = list(previous) if isinstance(previous, (list, tuple)) else [previous]
-        self._shape = layers[0].out_shape
-        return self
-
-    def _make(self, dtype: str, shapes: tuple) -> Any:
-        from ...compile import function
-        from ...gradient.engine import grad
-        from ...graph import TensorType
-        from ...nn.layers.merge import _added
-
-        x, other = (Variable(TensorType(dtype, (None, *s[1:]))) for s in shapes)
-        y = self.activation(_added(x, self.alpha, other, self.beta, "resample"))
-        g = Variable(y.type)
-        return function([x, other], y), function([x, other, g], grad(ops.sum(y * g), [x, other]))
-
-    def forward(self, inpt, prev_output, copy=True, **options: Any):
-        self._input, self._other = np.asarray(inpt), np.asarray(prev_output)
-        key = self._input.dtype.name, self._input.shape[1:], self._other.shape[1:]
-        if key not in self._functions:
-            self._functions[key] = self._make(key[0], (self._input.shape, self._other.shape))
-        run, self._back = self._functions[key]
-        self._output = run(self._input, self._other)
-        self.delta = np.zeros_like(self._output)
-        return self
-
-    def backward(self, delta, prev_delta, copy=True, **options: Any):
-        dx, dother = self._back(self._input, self._other, self.delta)
-        delta += dx
-        prev_delta += dother
+    def backward(self, delta=None, network=None):
+        """Add each part of its delta to the delta of the layer that it came from."""
+        if self.delta is None:
+            raise NotFittedError("Route_layer: call forward before backward")
+        layers = [network[i] for i in self.input_layers]
+        ends = np.cumsum([layer.output.shape[self.axis] for layer in layers])[:-1]
+        for layer, part in zip(layers, np.split(self.delta, ends, axis=self.axis)):
+            layer.delta += part
         return self
 
 
-# --- over time --------------------------------------------------------------------------------------------------------
+class Shortcut_layer(Activated):
+    """activation(alpha x + beta y), with y of another layer. Where the shapes differ, cells and channels that both have
+    are added, as Darknet does it, and all other cells of x stay as they are.
 
+    Args:
+        activation: as in `Activation_layer`.
+        alpha, beta: the factors.
+        layer: in a network, the number of the other layer, negative from the one before on.
+    """
 
-class Sequence_layer(BaseLayer):
-    """Base of recurrent layers: (samples, w, h, c) are samples x `steps` vectors, one sequence's steps after the other's;
-    the state begins at 0 in each."""
+    def __init__(
+        self, activation: Any = Activations, alpha: float = 1.0, beta: float = 1.0, layer: int | None = None,
+        **kwargs: Any,
+    ) -> None:  # fmt: skip
+        self._choose(activation)
+        self.alpha, self.beta, self.layer = float(alpha), float(beta), layer
+        self._shapes: dict[tuple, Pass] = {}
+        super().__init__(**kwargs)
 
-    def __init__(self, outputs, steps, input_shape=None, return_sequence=True, **options: Any) -> None:
-        if steps < 1:
-            raise ArgumentError(f"{type(self).__name__}: steps={steps}; expected 1 or more")
-        self.outputs, self.steps, self.return_sequence = int(outputs), int(steps), bool(return_sequence)
-        self.layer = self._layer(options)
-        super().__init__(input_shape)
+    def __call__(self, previous_layer: Sequence[BaseLayer]) -> "Shortcut_layer":
+        first, second = (layer.out_shape for layer in previous_layer)
+        self.input_shape = first
+        self._added().describe(Spec(first[1:], "float64"), Spec(second[1:], "float64"))
+        return self
 
-    def _layer(self, options: dict[str, Any]) -> Layer:
-        raise NotImplementedError(f"{type(self).__name__} must define _layer")
+    def _added(self) -> Shortcut:
+        return Shortcut(-2, alpha=self.alpha, beta=self.beta, other_shapes="resample")
 
-    def initial(self, shape, rng):
-        described = self.layer.parameters(Spec((self.steps, prod(shape)), "float32"))
-        return {k: p.initial(p.shape, rng) for k, p in described.items()}
+    def forward(self, inpt, prev_output, copy=False):
+        """Set `output` for x and y."""
+        x, y = as_floats(inpt), as_floats(prev_output)
+        y = y.astype(x.dtype, copy=False)
+        key = (x.dtype.name, x.shape[1:], y.shape[1:])
+        if key not in self._shapes:
+            inputs = [ops.tensor(x.dtype.name, (None, *a.shape[1:])) for a in (x, y)]
+            self._shapes[key] = Pass(inputs, self.activate(self._added().apply({}, inputs, Context())))
+        run = self._shapes[key]
+        self.output, _, kept = run.forward([x, y])
+        self._last = run, [x, y], kept
+        self.input_shape, self.delta = x.shape, np.zeros_like(self.output)
+        return self
 
-    def expression(self, x, parameters, training):
-        sequences = ops.reshape(x, (-1, self.steps, prod(x.type.shape[1:])))
-        y = self.layer.apply(parameters, [sequences], Context(training))
-        if not self.return_sequence:
-            y = y[:, -1:]
-        return ops.reshape(y, (-1, 1, 1, self.outputs)), {}
-
-
-class SimpleRNN_layer(Sequence_layer):
-    """h_t = activation(x_t W + h_{t-1} U + b)."""
-
-    def _layer(self, options):
-        name = str(options.get("activation", "tanh")).lower()
-        return SimpleRNN(self.outputs, activation=name, return_sequences=True)
-
-
-class RNN_layer(Sequence_layer):
-    """Three connected layers: input, state, output (Darknet's rnn)."""
-
-    def _layer(self, options):
-        return RNN(self.outputs, activation=str(options.get("activation", "tanh")).lower())
-
-
-class LSTM_layer(Sequence_layer):
-    """The textbook's LSTM, with eight products as Darknet has them."""
-
-    def _layer(self, options):
-        return GatedLSTM(self.outputs)
-
-
-class GRU_layer(Sequence_layer):
-    """The textbook's GRU."""
-
-    def _layer(self, options):
-        return GatedGRU(self.outputs, "tanh")
+    def backward(self, delta, prev_delta, copy=False):
+        """Add the gradients to x and y to the buffers `delta` and `prev_delta`."""
+        if self._last is None:
+            raise NotFittedError("Shortcut_layer: call forward before backward")
+        run, values, kept = self._last
+        for gradient, buffer in zip(run.backward(values, kept, np.asarray(self.delta, self.output.dtype)),
+                                    (delta, prev_delta)):  # fmt: skip
+            self._add(gradient, buffer)
+        return self

@@ -10,7 +10,9 @@ from pullback.ops.linear import MatMul
 from tests.compile.agreement import assert_close, assert_same_on_any_threads, native, under_isa
 
 LENGTHS = st.sampled_from([1, 1, 2, 3, 5, 13, 14, 15, 16, 17, 31, 32, 33, 47, 64, 70])
-LAYOUTS = st.sampled_from(["rows", "rows", "columns", "columns", "every second", "turned every second"])
+LAYOUTS = st.sampled_from(
+    ["rows", "rows", "columns", "columns", "every second", "turned every second", "upside down", "mirrored"]
+)
 
 
 def laid_out(rng: np.random.Generator, shape: tuple[int, ...], layout: str, dtype: str):
@@ -21,6 +23,8 @@ def laid_out(rng: np.random.Generator, shape: tuple[int, ...], layout: str, dtyp
     stored = (*batch, n, m * step) if turn else (*batch, m, n * step)
 
     def view(v):
+        if layout in ("upside down", "mirrored"):
+            return v[..., ::-1, :] if layout == "upside down" else v[..., ::-1]
         return v[..., ::step].swapaxes(-1, -2) if turn else v[..., ::step]
 
     return rng.standard_normal(stored).astype(dtype), view
@@ -79,6 +83,13 @@ def test_results_do_not_depend_on_the_number_of_threads(shape, rng):
     m, k, n = shape
     a, b = rng.standard_normal((m, k)).astype("float32"), rng.standard_normal((k, n)).astype("float32")
     assert_same_on_any_threads(lambda: native(MatMul(), a, b))
+
+
+def test_half_precision_is_computed_in_single(rng):
+    a, b = rng.standard_normal((3, 20, 40)).astype("float16"), rng.standard_normal((40, 37)).astype("float16")
+    (found,) = native(MatMul(), a, b)
+    assert found.dtype == np.float16
+    assert np.allclose(found, a.astype("float64") @ b.astype("float64"), 1e-3, 1e-2)
 
 
 def test_nan_and_infinity_reach_what_they_should(rng):

@@ -7,6 +7,7 @@ from ...kernels import gemm as kernels
 from ...ops.linear import MatMul
 from ..binding import Binding, Declined, binds
 from ..buffers import Buffer
+from ..elementwise import launch_formula
 
 TYPES = {"float32": codegen.f32, "float64": codegen.f64}
 SMALL = 1_000_000  # multiply-adds below which a product stays on one core
@@ -18,10 +19,22 @@ PAGE = 4096  # bytes: elements a multiple of it apart fall into the same set of 
 
 @binds(MatMul)
 def bind_matmul(node, b: Binding) -> None:
-    x, y = b.inputs
-    if x.dtype not in TYPES or y.dtype != x.dtype:
+    (x, y), out = b.inputs, b.output(0)
+    if x.dtype == y.dtype == "float16":
+        product = b.scratch(out.shape, "float32")
+        launch_gemm(b, _widened(b, x), _widened(b, y), product)
+        launch_formula(b, "x", [product], out)
+    elif x.dtype == y.dtype and x.dtype in TYPES:
+        launch_gemm(b, x, y, out)
+    else:
         raise Declined
-    launch_gemm(b, x, y, b.output(0))
+
+
+def _widened(b: Binding, x: Buffer) -> Buffer:
+    """float16 as float32, in which it is computed with."""
+    wide = b.scratch(x.shape, "float32")
+    launch_formula(b, "x", [x], wide, reads=[x])
+    return wide
 
 
 def launch_gemm(b: Binding, x: Buffer, y: Buffer, out: Buffer) -> None:

@@ -10,6 +10,9 @@ from pullback.kernels import conv, depthwise, norm, pool, winograd
 from pullback.kernels.conv import add_windows
 
 
+CHANNELS = VL + 3  # one vector, and a part of one
+
+
 def run(instance: KernelInstance, *args: Any, n: int, atol: float = 0.0) -> list[np.ndarray]:
     """The arrays as the compiled kernel leaves them, and the plain Python run too, up to `atol`."""
     compiled, python = ([a.copy() if isinstance(a, np.ndarray) else a for a in args] for _ in range(2))
@@ -53,16 +56,16 @@ def test_direct_convolution(columns):
 
 
 def test_filter_gradient_sums_blocks_and_parts():
-    x, g, w = floats(4, 5, 2), floats(4, 4, 19, seed=1), floats(2, 4, 19, seed=2)
+    line, size = 4 * CHANNELS, 4 * CHANNELS
+    x, g, w = floats(4, 5, 2), floats(4, 4, CHANNELS, seed=1), floats(2, 4, CHANNELS, seed=2)
     instance = conv.filter_gradient.specialise(T=f32, LOW=4, HIGH=4, NV=2, TAIL=2, RAGGED=1)
-    blocks, taps = table((0, 0, 1), (10, 76, 2), (30, 228, 1)), table((0, 0))
-    arguments = 3, 2, 1, 4, 4, 19, 1, 10, 2, 0, 76, 19, 19, 4 * 19, 1
+    blocks, taps = table((0, 0, 1), (10, line, 2), (30, 3 * line, 1)), table((0, 0))
+    arguments = 3, 2, 1, 4, 4, CHANNELS, 1, 10, 2, 0, line, CHANNELS, CHANNELS, size, 1
     _, _, w, *_ = run(instance, x, g, w, blocks, taps, *arguments, n=2)
     windows = np.stack([x[:, j : j + 2].reshape(4, 4) for j in range(4)], 1)
     np.testing.assert_array_equal(w[0], np.einsum("ljd,ljk->dk", windows[:1], g[:1]))
     np.testing.assert_array_equal(w[1], np.einsum("ljd,ljk->dk", windows[1:], g[1:]))
-    total = floats(4, 19)
-    _, total = run(conv.sum_parts.specialise(T=f32), w, total, 2, 76, n=76)
+    _, total = run(conv.sum_parts.specialise(T=f32), w, floats(4, CHANNELS), 2, size, n=size)
     np.testing.assert_array_equal(total, w.sum(0))
 
 
@@ -82,8 +85,6 @@ def test_windows_are_added_where_they_were_read():
 
 
 # --- Winograd ---------------------------------------------------------------------------------------------------------
-
-CHANNELS = VL + 3
 
 
 def transformed(name: str, edge: int, source: np.ndarray) -> np.ndarray:

@@ -9,7 +9,6 @@ from pullback.codegen import VL, KernelInstance, T, call, f32, f64, from_source,
 from pullback.kernels import conv, depthwise, norm, pool, winograd
 from pullback.kernels.conv import add_windows
 
-
 CHANNELS = VL + 3  # one vector, and a part of one
 
 

@@ -1,12 +1,17 @@
 """Views, copies and loops over operands of any layout on the native backend."""
 
+import math
+
 import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from numpy.lib.stride_tricks import as_strided
 
 import pullback as pb
 from pullback.compile.binding import HostCall
+from pullback.compile.loops import loop_kernel, merge_axes
+from tests.codegen.agree import both
 from tests.compile.agreement import under_isa
 
 SLICES = st.sampled_from([slice(None), slice(None, None, -1), slice(1, None, 2), slice(-2, None, -3), slice(None, 2)])
@@ -92,6 +97,27 @@ def test_a_result_never_lies_on_an_input_that_is_read_in_another_order(rng):
     found = run(lambda v: (lambda y: y + y.T * 2 + y[::-1])(pb.exp(v)), x)
     y = np.exp(x)
     assert np.allclose(found, y + y.T * 2 + y[::-1], rtol=1e-5)
+
+
+LOOPS = {
+    "one axis": ((40,), [(1,), (0,), (1,)]),
+    "a row for all": ((3, 20), [(0, 1), (20, 1), (20, 1)]),
+    "a number a row": ((3, 20), [(1, 0), (40, 2), (20, 1)]),
+    "four axes": ((2, 3, 4, 5), [(60, 5, 15, 1), (0, 0, 5, 1), (60, 20, 5, 1)]),
+    "one element": ((1,), [(1,), (1,), (1,)]),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_generated_loops_as_plain_python(name, rng):
+    shape, strides = LOOPS[name]
+    loop = merge_axes(shape, strides)
+    kernel = loop_kernel(loop, ["f32", "f64", "f64"], 2, ["t = f64(v0) * v1"], ["t + 1.0"])
+    x, y = rng.standard_normal(120).astype("float32"), rng.standard_normal(120)
+    n = math.prod(loop.lengths[:-1]) if len(loop.lengths) > 1 else loop.lengths[0]
+    *_, found = both(kernel, x, y, np.zeros(math.prod(shape)), *loop.arguments, n=n, ulps=4)[:3]
+    a, b = (as_strided(v, shape, [s * v.itemsize for s in t]) for v, t in zip((x, y), strides))
+    assert np.allclose(found.reshape(shape), a * b + 1)
 
 
 def check_some() -> None:

@@ -10,6 +10,7 @@ import scipy.special
 from pullback import codegen
 from pullback.kernels import vmath
 from tests.codegen.agree import both
+from tests.compile.agreement import under_isa
 
 FLOAT32 = np.finfo(np.float32)
 
@@ -96,8 +97,11 @@ def in_ulps(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("name, facts", BOTH_KINDS, ids=[name for name, _ in BOTH_KINDS])
 def test_float32_error_is_as_stated(name, facts, rng):
-    _, reference = facts
-    inputs = draws(name, rng, 4000)
+    check_errors(name, facts[1], rng, 4000)
+
+
+def check_errors(name: str, reference, rng: np.random.Generator, count: int) -> None:
+    inputs = draws(name, rng, count)
     with np.errstate(all="ignore"):
         if name in ("mod", "floor_divide"):  # exact functions of the float32 numbers as they are
             expected = reference(*inputs).astype(np.float64)
@@ -105,7 +109,7 @@ def test_float32_error_is_as_stated(name, facts, rng):
             expected = reference(*(x.astype(np.float64) for x in inputs))
     errors = in_ulps(run(name, *inputs), expected)
     worst = int(np.argmax(errors))
-    assert errors[worst] <= vmath.ULPS[name], (errors[worst], [x[worst] for x in inputs])
+    assert errors[worst] <= vmath.ULPS[name], (name, errors[worst], [x[worst] for x in inputs])
 
 
 @pytest.mark.parametrize("name, facts", BOTH_KINDS, ids=[name for name, _ in BOTH_KINDS])
@@ -170,3 +174,13 @@ def test_large_angles_are_reduced_exactly():
     with mpmath.workdps(60):
         exact = [float(mpmath.sin(mpmath.mpf(float(v)))) for v in x]
     assert np.all(in_ulps(run("sin", x), np.array(exact)) <= 2)
+
+
+def check_some() -> None:
+    for name, (_, reference) in BOTH_KINDS:
+        check_errors(name, reference, np.random.default_rng(0), 300)
+
+
+@pytest.mark.parametrize("isa", ["avx2", "plain"])
+def test_other_instruction_sets(isa):
+    under_isa(isa, __name__, "check_some")

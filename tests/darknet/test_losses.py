@@ -191,3 +191,51 @@ def test_targets_are_checked(yolo):
         loss.check(spec, np.array([[[2, 0.5, 0.5, 0.1, 0.1]]]))
     with pytest.raises(ArgumentError, match="nan"):
         loss.check(spec, np.full((1, 1, 5), np.nan))
+
+
+GRADIENTS = {
+    "l2norm": ("[l2norm]\n", lambda x, g: g),
+    "softmax": ("[softmax]\ntemperature=2\nspatial=1\n", lambda x, g: g),
+    "normalization": ("[normalization]\nalpha=.5\nsize=3\n", lambda x, g: g * lrn_factor(x)),
+    "activation": ("[activation]\nactivation=tanh\n", lambda x, g: g * (1 - np.tanh(x) ** 2)),
+}
+
+
+def lrn_factor(x):
+    squares = np.pad(np.square(x), ((0, 0),) * 3 + ((1, 1),))
+    return (1 + 0.5 * sum(squares[..., i : i + x.shape[-1]] for i in range(3))) ** -0.75
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_layers_with_darknets_gradients(name):
+    section, expected = GRADIENTS[name]
+    text = f"[net]\nwidth=2\nheight=2\nchannels=3\n{section}[activation]\nactivation=linear\n"
+    x = np.random.default_rng(0).normal(size=(2, 2, 2, 3))
+    upstream = np.random.default_rng(1).normal(size=x.shape)
+    symbol = pb.tensor("float64", x.shape, "x")
+    values, gradients = [], []
+    for theirs in (False, True):
+        y = Network.from_darknet(parse_cfg(text), dtype="float64", darknet_gradients=theirs)(symbol)
+        value, g = pb.function([symbol], [y, pb.grad(pb.sum(y * upstream), symbol)])(x)
+        values.append(value)
+        gradients.append(g)
+    assert np.allclose(*values)
+    assert np.allclose(gradients[1], expected(x, upstream))
+    assert np.allclose(*gradients) == (name == "activation")
+
+
+def test_a_gru_with_darknets_gradient_learns_nothing_before_it():
+    text = parse_cfg("[net]\ninputs=3\n[connected]\noutput=3\n[gru]\noutput=2\n[connected]\noutput=2\n")
+    net = Network.from_darknet(text, darknet_gradients=True)
+    net.compile("sgd", "mse")
+    x = np.ones((2, 4, 3), "float32")
+    _, gradients = net.gradient(x, np.zeros((2, 4, 2), "float32"))
+    silent = {name for name, g in gradients.items() if not g.any()}
+    assert {name.split(".")[0] for name in silent} == {"connected_0", "gru_1"}
+
+
+def test_smooth_costs_with_darknets_gradient_point_away_beyond_one():
+    x = pb.tensor("float64", (1, 2), "x")
+    loss = CostLoss(Cost("smooth"), darknet_gradients=True)(x, pb.asarray(np.zeros((1, 2))))
+    value, g = pb.function([x], [loss, pb.grad(pb.sum(loss), x)])(np.array([[0.5, 3.0]]))
+    assert value[0] == pytest.approx(0.25 + 5) and g[0].tolist() == [1.0, -2.0]

@@ -22,7 +22,14 @@ def run(options: Namespace) -> None:
         raise ArgumentError(f"{options.data} names no images to train on: add a line `train = train.txt`")
     cfg = read_cfg(options.source)
     changing = any(section.real("random", 0.0) for section in cfg.layers)
-    network = from_darknet(cfg, options.weights, dialect=options.dialect, any_size=changing, seed=options.seed)
+    network = from_darknet(
+        cfg,
+        options.weights,
+        dialect=options.dialect,
+        any_size=changing,
+        darknet_gradients=options.darknet_gradients,
+        seed=options.seed,
+    )
     trainer = Trainer(
         network, PhotoFiles(data.train, data.classes), seed=options.seed, darknet_gradients=options.darknet_gradients
     )

@@ -26,6 +26,7 @@ from .keys import (
     known_keys,
 )
 from .sections import READERS, Reading
+from .theirs import WithDarknetGradient, with_darknet_gradient
 
 SEQUENCES = {"rnn", "lstm", "gru", "crnn", "conv_lstm"}
 IMAGES = {"convolutional", "deconvolutional", "local", "maxpool", "local_avgpool", "avgpool", "upsample", "yolo"}
@@ -72,12 +73,13 @@ def guess_dialect(cfg: Cfg) -> Dialect | None:
 
 
 def read_layers(
-    cfg: Cfg, dialect: Dialect, dtype: str = "float32", any_size: bool = False
+    cfg: Cfg, dialect: Dialect, dtype: str = "float32", any_size: bool = False, darknet_gradients: bool = False
 ) -> list[Placed]:
     """All layers of a cfg, the Input first.
 
     Args:
         any_size: images of other height and width than [net] says may come in too.
+        darknet_gradients: layers before the last have Darknet's own gradients where those are wrong.
 
     Raises:
         CfgError: what can't be, with line and section.
@@ -110,6 +112,8 @@ def read_layers(
         step = Spec(previous.shape[1:], dtype) if sequence and kind not in SEQUENCES else previous
         try:
             layer = READERS[kind](Reading(cfg, dialect, section, step, outputs, names, common, strides))
+            if darknet_gradients and section is not cfg.layers[-1]:
+                layer = with_darknet_gradient(layer)
             layer = _over_time(layer, previous) if sequence else layer
             specs = tuple(_spec(reference, by_name, previous) for reference in layer.sources())
             output = layer.describe(*specs)
@@ -210,7 +214,8 @@ def _as_image(x: Spec, name: str) -> Placed:
 
 def _over_time(layer: Layer, previous: Spec) -> Layer:
     """The layer as it works on sequences."""
-    if isinstance(layer, Recurrent) or layer.sources() != (-1,) or isinstance(layer, (Dropout, Softmax)):
+    as_it_is = isinstance(layer, (Recurrent, WithDarknetGradient, Dropout, Softmax))
+    if as_it_is or layer.sources() != (-1,):
         return layer
     common = {"name": layer.name, "learning_rate": layer.learning_rate, "frozen": layer.frozen}
     return TimeDistributed(layer, **common)

@@ -4,6 +4,7 @@ Targets and assignments are constants; everything else is differentiated exactly
 gradient is that of no cost, `darknet_gradients=True` gives it instead:
 
     yolo, region   dx and dy of a centre leave out the derivative of the sigmoid
+    cost smooth    the sign is reversed where the error is larger than 1
     yolo           objectness and classes: Darknet prints the square of what is the gradient of a cross-entropy; here
                    the cross-entropy is printed, and the gradient is the same
 """
@@ -340,10 +341,12 @@ class CostLoss(Loss):
     Args:
         layer: the Cost.
         factor: multiplies the cost; Darknet's own gradients are those of half its squared errors.
+        darknet_gradients: of "smooth", the gradient beyond 1 points the wrong way, as in pjreddie's Darknet.
     """
 
     layer: Cost
     factor: float = 1.0
+    darknet_gradients: bool = False
 
     def __call__(self, output, target):
         layer = self.layer
@@ -365,6 +368,9 @@ class CostLoss(Loss):
             least = ops.sort(size)[ops.minimum(place, ops.size(size) - 1)]
             counts = ops.where(ops.abs(ops.zero_grad(output) - t) < least, 0.0, counts)
         each = COSTS[layer.type](output, t)
+        if self.darknet_gradients and layer.type == "smooth":
+            far = ops.abs(output - t) >= 1.0
+            each = ops.where(far, 2.0 * ops.zero_grad(each) - each, each)
         kept = ops.where(counts > 0, each, ops.zeros_like(each)) * counts
         return self.factor * layer.scale * per_sample(kept)
 
@@ -387,7 +393,7 @@ def loss_of(layer: Layer, darknet_gradients: bool = False) -> Loss | None:
         case Logistic():
             return BinaryCrossEntropy()
         case Cost():
-            return CostLoss(layer, 1.0 if layer.type in ("L1", "mae") else 0.5)
+            return CostLoss(layer, 1.0 if layer.type in ("L1", "mae") else 0.5, darknet_gradients)
     return None
 
 

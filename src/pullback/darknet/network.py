@@ -26,6 +26,7 @@ def from_darknet(
     cutoff: int | None = None,
     header: int | None = None,
     any_size: bool = False,
+    darknet_gradients: bool = False,
     dtype: str | None = None,
     seed: int = 0,
     name: str | None = None,
@@ -41,6 +42,8 @@ def from_darknet(
         header: length of the weights' header in bytes, where it isn't what the version in it says: 16 for files of
             32-bit machines, 0 for files without one.
         any_size: images of other height and width than [net] says may come in too; not for layers that need to know.
+        darknet_gradients: layers have Darknet's own gradients where those are wrong, see the guide; losses
+            have them by `Trainer` or `losses_of(network, darknet_gradients=True)`.
         dtype, seed, name: as in `nn.Network`.
 
     Returns:
@@ -59,7 +62,7 @@ def from_darknet(
     content = None if weights is None else read_content(weights)
     with about(cfg.name):
         fork = _choose(cfg, dialect, content)
-        placed = read_layers(cfg, fork, dtype, any_size)
+        placed = read_layers(cfg, fork, dtype, any_size, darknet_gradients)
     values, begin = None, Header(*fork.revision)
     if content is not None:
         with about(str(weights)):
@@ -67,7 +70,8 @@ def from_darknet(
         values = initial_values(placed, known, dtype, seed)
     network = Network.__new__(Network)
     network._set_up([one.layer for one in placed], unread(placed), dtype, seed, name or cfg.name, values)
-    network.metadata[KEY] = {"cfg": cfg.text, "dialect": fork.name, "any_size": any_size} | _kept(begin)
+    options = {"any_size": any_size, "darknet_gradients": darknet_gradients}
+    network.metadata[KEY] = {"cfg": cfg.text, "dialect": fork.name, **options} | _kept(begin)
     return network
 
 
@@ -141,7 +145,7 @@ def placed_layers(network: Network) -> tuple[Cfg, Dialect, list[Placed]]:
     cfg, fork = parse_cfg(kept["cfg"]), dialect_of(kept["dialect"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CfgWarning)
-        return cfg, fork, read_layers(cfg, fork, network.dtype, kept["any_size"])
+        return cfg, fork, read_layers(cfg, fork, network.dtype, kept["any_size"], kept["darknet_gradients"])
 
 
 def to_darknet(

@@ -23,6 +23,7 @@ from ..nn.layers.sublayers import ConvLSTM, GatedGRU, GatedLSTM, Recurrent
 from ..nn.layers.unshared import Deconvolutional, Local
 from .build import Placed, in_order
 from .dialects import Dialect
+from .theirs import WithDarknetGradient
 
 STATISTICS = ("scale", "running_mean", "running_variance")
 TRANSPOSED = 1000
@@ -164,6 +165,8 @@ def _matrix(outputs: int, x: Spec, transposed: bool) -> Iterator[Block]:
 def stored_blocks(placed: Placed, dialect: Dialect, transposed: bool) -> list[Block]:
     """What a layer has in the file, in order."""
     section, layer = placed.section, placed.layer
+    if isinstance(layer, WithDarknetGradient):
+        layer = layer.layer
     inputs = placed.inputs
     if isinstance(layer, TimeDistributed):
         layer, inputs = layer.layer, tuple(Spec(x.shape[1:], x.dtype) for x in inputs)

@@ -24,10 +24,12 @@ def summary_table(network: "Network") -> Any:
     table = Table(title=network.name, box=SIMPLE_HEAD, show_footer=True, pad_edge=False)
     operations = sum(_operations(node) for node in network.nodes)
     table.add_column("#", justify="right")
-    table.add_column("layer", footer=f"{len(network.nodes)} layers, {network.dtype}")
+    table.add_column("layer", footer=f"{len(network.nodes) - len(network.inputs)} layers, {network.dtype}")
     table.add_column("from")
     table.add_column("output")
-    table.add_column("parameters", justify="right", footer=f"{sum(map(parameter_count, network.nodes)):,}")
+    stored, learnt = sum(map(parameter_count, network.nodes)), sum(map(learnt_count, network.nodes))
+    footer = f"{stored:,}" + (f"\n{learnt:,} learnt" if learnt != stored else "")
+    table.add_column("parameters", justify="right", footer=footer)
     table.add_column("FLOPs", justify="right", footer=shown(operations))
     for node in network.nodes:
         skips = node.sources != (node.index - 1,) and node.sources
@@ -45,6 +47,11 @@ def summary_table(network: "Network") -> Any:
 def parameter_count(node: "Node") -> int:
     """Numbers that a layer owns, running statistics included."""
     return sum(prod(p.shape) for p in node.described.values())
+
+
+def learnt_count(node: "Node") -> int:
+    """Numbers that a layer learns by gradient."""
+    return sum(prod(p.shape) for p in node.described.values() if p.trainable)
 
 
 def _operations(node: "Node") -> int:

@@ -147,16 +147,11 @@ def gemm(
                     q_k = height if PACK != 0 else a_k
                     qb = pb + (p * b_panel + k * b_k)
                     qc = pc + (m * n_count + p * width)
-                    if TAIL != 0:
-                        if p == panels:
-                            dispatch(tile, M=height, low=LOW, high=HIGH)(
-                                qa, qb, qc, 1, 0, 0, depth, q_m, q_k, b_k, n_count, k, n_count - p * width,
-                                NV=TAIL, RAGGED=1,
-                            )  # fmt: skip
-                        else:
-                            dispatch(tile, M=height, low=LOW, high=HIGH)(
-                                qa, qb, qc, 1, 0, 0, depth, q_m, q_k, b_k, n_count, k, width, NV=NV, RAGGED=0
-                            )
+                    if TAIL != 0 and p == panels:
+                        dispatch(tile, M=height, low=LOW, high=HIGH)(
+                            qa, qb, qc, 1, 0, 0, depth, q_m, q_k, b_k, n_count, k, n_count - p * width,
+                            NV=TAIL, RAGGED=1,
+                        )  # fmt: skip
                     else:
                         dispatch(tile, M=height, low=LOW, high=HIGH)(
                             qa, qb, qc, 1, 0, 0, depth, q_m, q_k, b_k, n_count, k, width, NV=NV, RAGGED=0

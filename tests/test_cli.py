@@ -126,7 +126,7 @@ def test_a_network_of_ones_own(rng, capsys, monkeypatch):
 
     assert run("summary", "mynets:small") == 0
     text = capsys.readouterr().out
-    assert "Connected (tanh)" in text and "4 layers, float32" in text and "51" in text
+    assert "Connected (tanh)" in text and "3 layers, float32" in text and "51" in text
 
     for data in ([], ["--data", "data.npz"]):
         assert run("check", "own.safetensors", "--points", 1, *data) == 0
@@ -373,6 +373,6 @@ def test_as_a_program():
     nn.Network([nn.Input(3), nn.Connected(1)]).save("net.safetensors")
     call = [sys.executable, "-m", "pullback", "summary", "net.safetensors"]
     done = subprocess.run(call, capture_output=True, text=True, check=True)
-    assert "2 layers, float32" in done.stdout and done.stderr == ""
+    assert "1 layer, float32" in done.stdout and done.stderr == ""
     version = subprocess.run([sys.executable, "-m", "pullback", "--version"], capture_output=True, text=True)
     assert version.stdout.strip() == f"pullback {pb.__version__}"

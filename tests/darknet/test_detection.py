@@ -260,10 +260,11 @@ def files(tmp_path, monkeypatch):
 
 def test_a_detector_finds_boxes_in_the_photos_own_fractions(files):
     net = Network.from_darknet("a.cfg", "a.weights")
-    (one,) = Detector(net)("images/0.png")
+    (one,) = Detector(net, letterbox=False)("images/0.png")
     assert one.label == 1 and one.score > 0.99 and one.box == pytest.approx((0.5, 0.5, 0.5, 0.25))
-    (one,) = Detector(net, letterbox=True)(np.zeros((16, 32, 3), np.uint8))
+    (one,) = Detector(net)(np.zeros((16, 32, 3), np.uint8))  # pjreddie's: letterboxed
     assert one.box == pytest.approx((0.5, 0.5, 0.5, 0.5))
+    assert not Detector(Network.from_darknet("a.cfg", "a.weights", dialect="alexeyab")).letterbox
     assert Detector(net).all([]) == []
     other = parse_cfg("[net]\ninputs=3\n[connected]\noutput=2\n")
     with pytest.raises(ArgumentTypeError, match="is no detector: its outputs are Connected"):
@@ -271,7 +272,7 @@ def test_a_detector_finds_boxes_in_the_photos_own_fractions(files):
 
 
 def test_detect_draws_and_writes_json(files, capsys):
-    command = ["detect", "a.cfg", "a.weights", "images", "--names", "a.names", "--output", "out"]
+    command = ["detect", "a.cfg", "a.weights", "images", "--names", "a.names", "--output", "out", "--no-letterbox"]
     assert main(command) == 0
     assert "2 images in" in capsys.readouterr().out
     found = json.loads((files / "out/images-detections.json").read_text())

@@ -86,6 +86,14 @@ def test_boxes_move_with_what_they_hold(seed):
     assert (y - h / 2, y + h / 2) == pytest.approx((rows.min(), rows.max() + 1), abs=1.6)
 
 
+def test_a_photo_is_letterboxed_or_stretched():
+    boxes = np.array([[0, 0.5, 0.5, 1, 1]], np.float32)
+    for letterbox, height in ((True, 0.5), (False, 1.0)):
+        how = Augmentation(letterbox=letterbox, flip=False)
+        image, moved = fitted(np.zeros((10, 20, 3), np.uint8), boxes, (16, 16), how, np.random.default_rng(0))
+        assert moved[0, 3:].tolist() == [1, height] and (image == 0).mean() == height
+
+
 def test_without_any_change_a_sample_is_the_photo():
     image, boxes = fitted(PHOTO, BOXES, (20, 30), Augmentation(flip=False), np.random.default_rng(0))
     assert np.array_equal(image, PHOTO * np.float32(1 / 255)) and np.allclose(boxes, BOXES)
@@ -107,7 +115,7 @@ def test_mosaics_and_mixtures():
 
 
 def test_what_a_cfg_asks_for():
-    how = augmentation_of(parse_cfg("[net]\nhue=.1\nsaturation=1.5\nflip=0\nmosaic=1\n[region]\njitter=.3\n"))
+    how = augmentation_of(parse_cfg("[net]\nhue=.1\nsaturation=1.5\nflip=0\nmosaic=1\n[region]\njitter=.3\n"), PJREDDIE)
     assert (how.hue, how.saturation, how.flip, how.mosaic, how.jitter, how.mixup) == (0.1, 1.5, False, True, 0.3, False)
 
 

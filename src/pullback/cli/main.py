@@ -213,7 +213,8 @@ def _detector_options(sub: argparse.ArgumentParser, threshold: float) -> None:
     sub.add_argument("--dialect", choices=["pjreddie", "alexeyab", "hank"], help="whose Darknet (default: a guess)")
     sub.add_argument("--threshold", type=share, default=threshold, help=f"of scores (default: {threshold})")
     sub.add_argument("--nms", type=share, default=0.45, help="overlap at which two boxes are one (default: 0.45)")
-    sub.add_argument("--letterbox", action="store_true", help="keep the photo's proportions instead of stretching it")
+    sub.add_argument("--letterbox", action=argparse.BooleanOptionalAction, help="keep the photo's proportions, or "
+                     "stretch it (default: as the fork does)")  # fmt: skip
 
 
 def whole(text: str) -> int:

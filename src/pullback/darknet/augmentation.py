@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .cfg import Cfg
+from .dialects import Dialect
 from .files import SMALLEST
 from .images import GREY, pillow, resized
 
@@ -20,6 +21,7 @@ class Augmentation:
     """What may happen to a photo.
 
     Attributes:
+        letterbox: keep the photo's proportions, on grey (pjreddie's Darknet); else it is stretched (AlexeyAB's).
         jitter: width and height change by up to this share before the photo is fitted in.
         flip: mirror half of the photos.
         hue: shift of the hue, as a share of the circle, up to this much either way.
@@ -29,6 +31,7 @@ class Augmentation:
         smallest: boxes of which less than this share of either side is left are dropped.
     """
 
+    letterbox: bool = True
     jitter: float = 0.0
     flip: bool = True
     hue: float = 0.0
@@ -39,12 +42,13 @@ class Augmentation:
     smallest: float = SMALLEST
 
 
-def augmentation_of(cfg: Cfg) -> Augmentation:
+def augmentation_of(cfg: Cfg, dialect: Dialect) -> Augmentation:
     """What a cfg asks for: hue, saturation, exposure and mixing stand in [net], jitter in the heads."""
     net = cfg.net
     jitter = next((s.real("jitter", 0.2) for s in cfg.layers if "jitter" in s), 0.0)
     mixup = net.whole("mixup", 0, least=0)
     return Augmentation(
+        letterbox=letterboxes(cfg, dialect),
         jitter=jitter,
         flip=net.flag("flip", True),
         hue=net.real("hue", 0.0),
@@ -55,12 +59,17 @@ def augmentation_of(cfg: Cfg) -> Augmentation:
     )
 
 
+def letterboxes(cfg: Cfg, dialect: Dialect) -> bool:
+    """Whether photos keep their proportions: always in pjreddie's Darknet, with letter_box=1 in AlexeyAB's."""
+    return dialect.name == "pjreddie" or cfg.net.flag("letter_box")
+
+
 def fitted(
     photo: np.ndarray, boxes: np.ndarray, size: tuple[int, int], how: Augmentation, rng: np.random.Generator
 ) -> Sample:
     """A photo of bytes, moved, stretched, mirrored and recoloured, as a network takes it."""
     height, width = size
-    own_height, own_width = photo.shape[:2]
+    own_height, own_width = photo.shape[:2] if how.letterbox else size
     across, down = how.jitter * own_width, how.jitter * own_height
     ratio = (own_width + rng.uniform(-across, across)) / (own_height + rng.uniform(-down, down))
     if ratio < width / height:

@@ -10,7 +10,9 @@ import numpy as np
 from ..errors import ArgumentTypeError, FileAccessError, FormatError, MissingPackageError
 from ..nn.layers.detection import Detection, Head, Yolo
 from ..nn.network import Network
+from .augmentation import letterboxes
 from .images import SUFFIXES, as_photo, prepared
+from .network import placed_layers
 from .suppression import Found, suppress
 
 VIDEOS = {".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg"}
@@ -24,7 +26,8 @@ class Detector:
         network: from `from_darknet`.
         threshold: scores up to it don't count.
         iou_threshold: boxes of one class that overlap more are one object.
-        letterbox: keep the photo's proportions, on grey (pjreddie's Darknet); else it is stretched (AlexeyAB's).
+        letterbox: keep the photo's proportions, on grey; else it is stretched. By default as the fork does: pjreddie's
+            keeps them, AlexeyAB's with letter_box=1.
         kind, beta: of the suppression; by default what the heads ask for.
 
     Example:
@@ -36,7 +39,7 @@ class Detector:
     network: Network
     threshold: float = 0.5
     iou_threshold: float = 0.45
-    letterbox: bool = False
+    letterbox: bool | None = None
     kind: str | None = None
     beta: float | None = None
 
@@ -44,6 +47,9 @@ class Detector:
         heads = [node.layer for node in self.network.outputs]
         if not all(isinstance(head, (Head, Detection)) for head in heads):
             raise ArgumentTypeError(f"{self.network!r} is no detector: its outputs are {', '.join(map(_name, heads))}")
+        if self.letterbox is None:
+            cfg, dialect, _ = placed_layers(self.network)
+            object.__setattr__(self, "letterbox", letterboxes(cfg, dialect))
         yolo = next((head for head in heads if isinstance(head, Yolo)), None)
         object.__setattr__(self, "kind", self.kind or (yolo.nms if yolo else "default"))
         object.__setattr__(self, "beta", self.beta or (yolo.nms_beta if yolo else 0.6))

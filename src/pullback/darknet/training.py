@@ -136,7 +136,7 @@ class Trainer:
         self.cfg: Cfg = cfg
         self.seed = seed
         self.regime = regime or regime_of(cfg, dialect, seed)
-        self.drawer = Drawer(photos, how or augmentation_of(cfg), seed)
+        self.drawer = Drawer(photos, how or augmentation_of(cfg, dialect), seed)
         self.most = max(head.most for head in heads)
         self.seen = int(network.metadata[KEY]["seen"])
         self.average: float | None = None

@@ -20,6 +20,7 @@ from ..codegen import (
     u8,
     unroll,
     vec,
+    vfull,
     vmax,
     vrange,
     vsum,
@@ -41,11 +42,18 @@ def strong(g: T, d: T) -> T:
 
 @helper
 def top_of(p: ptr(T), n: i64) -> T:
-    """The greatest of n elements."""
-    top = vec(p[0])
-    for i in vrange(n):
-        top = maximum(top, p[i])
-    return vmax(top)
+    """The greatest of n elements; four at a time, since each must wait for the one before."""
+    top = regs(4, T)
+    for j in unroll(4):
+        top[j] = vec(p[0])
+    whole = n // (4 * VL) * (4 * VL)
+    for i in vfull(0, whole, 4):
+        for j in unroll(4):
+            top[j] = maximum(top[j], p[i + j * VL])
+    last = vec(p[0])
+    for i in vrange(whole, n):
+        last = maximum(last, p[i])
+    return vmax(maximum(maximum(maximum(top[0], top[1]), maximum(top[2], top[3])), last))
 
 
 @helper

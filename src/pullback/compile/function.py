@@ -169,17 +169,19 @@ class Function:
         return self._programs[key]
 
     def profile(self, *args: Any, repeats: int = 20) -> Any:
-        """Run once with `args`, then time each step of the native plan by itself; print the result to read it.
+        """Where the time of a call goes: `repeats + 1` calls with `args`, with a clock around every step of the plan.
 
-        The steps run again on the buffers of the call: updates that overwrite shared variables in place are applied
-        `repeats` times more, so profile a copy of anything that matters.
+        They are calls like any others: updates are applied at each of them. Print the result to read it. Functions on
+        the native backend only, without results whose size depends on values.
         """
-        from .profile import profile_plan
+        from .plan import Plan
+        from .profile import profile_calls
 
-        results = self(*args)
-        profile = profile_plan(self.program.latest_plan(), repeats)
-        del results  # held until now: the steps write there
-        return profile
+        self(*args)
+        plan = self.program.latest_plan()
+        if not isinstance(plan, Plan):
+            raise GraphError(f"{self.name}: its plan is in parts, because sizes in it depend on values; no profile")
+        return profile_calls(lambda: self(*args), plan, repeats)
 
     def _filter(self, i: int, value: Any) -> np.ndarray:
         try:

@@ -1,8 +1,9 @@
 """Where a function's time goes: each step of a plan timed by itself."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -29,37 +30,56 @@ class Profile:
     steps: tuple[StepTime, ...]
 
     def __str__(self) -> str:
-        total = float(np.nansum([s.microseconds for s in self.steps])) or 1.0
+        total = sum(s.microseconds for s in self.steps) or 1.0
         groups: dict[tuple[str, str], list[float]] = {}
         for s in self.steps:
             groups.setdefault((s.kernel, s.op), []).append(s.microseconds)
-        rows = sorted(groups.items(), key=lambda item: -np.nan_to_num(sum(item[1]), nan=np.inf))
+        rows = sorted(groups.items(), key=lambda item: -sum(item[1]))
         lines = [f"{'us':>10} {'share':>6} {'steps':>5}  kernel (op)"]
         for (kernel, op), times in rows:
             lines.append(f"{sum(times):10.1f} {sum(times) / total:6.1%} {len(times):5}  {kernel} ({op})")
         return "\n".join([*lines, f"{total:10.1f} {'':>6} {len(self.steps):5}  in all"])
 
 
-def profile_plan(plan: Plan, repeats: int = 20) -> Profile:
-    """Time each native record of a plan that has run at least once (its buffers still hold that run's values)."""
+def profile_calls(call: Callable[[], Any], plan: Plan, repeats: int) -> Profile:
+    """Run `call` (which runs `plan`) `repeats` times with a clock around every step.
+
+    What only shared variables decide has been computed by then, and is not among the steps.
+    """
+    clock = Clock()
+    timed: list[Any] = []
     steps: list[StepTime] = []
-    row = 0
-    for step in sorted(plan.steps, key=lambda step: not step.fixed):  # as the table has them
-        if isinstance(step, KernelCall) and step.n > 0:
-            launch = codegen.Launch(plan.table[row : row + 1])
+    row = sum(isinstance(step, KernelCall) and step.n > 0 for step in plan.steps if step.fixed)
+    for step in plan.steps:
+        if step.fixed or (isinstance(step, KernelCall) and step.n == 0):
+            continue
+        if isinstance(step, KernelCall):
+            steps.append(StepTime(step.instance.name, str(step.node.op), step.n, step.chunks, 0.0))
+            timed += [clock.start, codegen.Launch(plan.table[row : row + 1]), clock.stop]
             row += 1
-            steps.append(
-                StepTime(step.instance.name, str(step.node.op), step.n, step.chunks, _median(launch, repeats))
-            )
-        elif isinstance(step, HostCall):
-            steps.append(StepTime("perform", str(step.node.op), 1, 1, float("nan")))
-    return Profile(tuple(steps))
+        else:
+            kernel = "perform" if isinstance(step, HostCall) else "check"
+            steps.append(StepTime(kernel, str(step.node.op), 1, 1, 0.0))
+            timed += [clock.start, step, clock.stop]
+    segments, plan.segments = plan.segments, timed
+    try:
+        for _ in range(repeats):
+            call()
+    finally:
+        plan.segments = segments
+    medians = np.median(np.reshape(clock.seconds, (repeats, len(steps))), axis=0) * 1e6
+    return Profile(tuple(replace(step, microseconds=float(us)) for step, us in zip(steps, medians)))
 
 
-def _median(launch: codegen.Launch, repeats: int) -> float:
-    times: Sequence[float] = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        launch()
-        times = [*times, time.perf_counter() - start]
-    return float(np.median(times)) * 1e6
+class Clock:
+    """Keeps the seconds between each start and stop."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self._begun = 0.0
+
+    def start(self) -> None:
+        self._begun = time.perf_counter()
+
+    def stop(self) -> None:
+        self.seconds.append(time.perf_counter() - self._begun)

@@ -146,8 +146,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """An uninitialised C-contiguous array whose first element lies on a cache line."""
     nbytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)
-    start = -raw.__array_interface__["data"][0] % ALIGNMENT
-    return raw[start : start + nbytes].view(dtype).reshape(shape)
+    return np.ndarray(shape, dtype, raw, offset=-raw.__array_interface__["data"][0] % ALIGNMENT)
 
 
 def aligned_copy(array: np.ndarray) -> np.ndarray:

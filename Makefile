@@ -2,7 +2,7 @@
 # make demo-detect   find the face in a photo with a pretrained detector
 # make demo-yolo     train a detector of digits on photos from scratch
 # make test   the whole test-suite, fixed seeds
-# make prove  the same tests with every dtype, backend and many random draws
+# make prove  the same tests with every dtype, backend and many random draws, and with the ordinary rewrites off
 # make lint   style, import order, file lengths
 # make bench  pullback beside PyTorch on this machine
 # make docs   the documentation as a web site in site/
@@ -26,6 +26,7 @@ test: .venv/installed
 
 prove: .venv/installed
 	@PULLBACK_PROVE=1 $(BIN)/python -m pytest -n 2 -q
+	@PULLBACK_REWRITES=stabilising $(BIN)/python -m pytest -n 2 -q
 
 lint: .venv/installed
 	@$(BIN)/ruff check

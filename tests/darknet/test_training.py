@@ -280,3 +280,21 @@ def test_the_command_trains_and_goes_on(photos, tmp_path, capsys):
     assert main(["train", "a.cfg", "--data", "a.data", "--weights", "kept/a.backup"]) == 0
     assert "going on after 24 images" in capsys.readouterr().out
     assert read_header(tmp_path / "kept/a_final.weights").seen == 32
+
+
+def test_a_classifier_trains_on_arrays_as_its_cfg_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.cfg").write_text(
+        "[net]\nwidth=4\nheight=4\nchannels=1\nbatch=8\nlearning_rate=.5\npolicy=poly\npower=1\nmax_batches=200\n"
+        "[connected]\noutput=2\nactivation=linear\n[softmax]\n"
+    )
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 4, 4, 1)).astype("float32")
+    np.savez("a.npz", X=X, y=(X.mean((1, 2, 3)) > 0).astype("int64"))
+    assert main(["train", "a.cfg", "--data", "a.npz", "--output", "a.safetensors"]) == 0
+    text = capsys.readouterr().out
+    assert float(text.rpartition("accuracy ")[2].split()[0].rstrip(",")) > 0.8
+    net = Network.load("a.safetensors")
+    assert net.recipe.optimizer.learning_rate.rate(100) == pytest.approx(0.25)
+    net.to_darknet(weights="a.weights")
+    assert (tmp_path / "a.weights").stat().st_size == 20 + 4 * (2 + 32)

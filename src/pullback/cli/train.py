@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..darknet.training import compile_as_darknet
 from ..data import Table, TableEncoder, TargetEncoder, read_table, split
 from ..errors import ArgumentError, FileAccessError
 from ..nn import AdamW, Connected, Dropout, EarlyStopping, History, Input, Network, Softmax
@@ -134,7 +135,11 @@ def train_network(options: Namespace) -> None:
     """Train a network of the user's own on arrays, a share of which is held back."""
     network = find_network(options.source)
     X, y = find_arrays(options.data)
-    if network.recipe is None:
+    batch_size = options.batch_size or 64
+    if options.source.endswith(".cfg") and options.learning_rate is None:
+        regime = compile_as_darknet(network, options.seed)
+        batch_size = options.batch_size or (regime.batch if regime.batch > 1 else 64)
+    elif network.recipe is None:
         classes = y.dtype.kind in "iu"
         network.compile("adam", "cross_entropy" if classes else "mse", ["accuracy"] if classes else ["rmse"])
     if options.learning_rate is not None:
@@ -146,7 +151,7 @@ def train_network(options: Namespace) -> None:
         X,
         y,
         epochs=options.epochs or 10,
-        batch_size=options.batch_size or 64,
+        batch_size=batch_size,
         validation_data=(X_test, y_test),
         seed=options.seed,
     )

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import ArgumentError, NonFiniteError
 from ..graph import SharedVariable, TensorType
 from ..nn.layers.detection import Detection, Head
+from ..nn.losses import CrossEntropy
 from ..nn.network import Network
 from .augmentation import Augmentation, Sample, augmentation_of, fitted, mixup, mosaic
 from .cfg import Cfg
@@ -24,6 +25,20 @@ from .policies import Regime, regime_of
 SIZE_STEP = 32
 SAME_SIZE = 10  # batches between changes of size
 CACHED_BYTES = 1 << 30
+
+
+def compile_as_darknet(network: Network, seed: int = 0, darknet_gradients: bool = False) -> Regime:
+    """Let a network from a cfg be trained with `fit` as [net] says: its optimizer and policy, its outputs' losses.
+
+    Returns:
+        What [net] says; `fit` is to be given its batch size.
+    """
+    cfg, dialect, _ = placed_layers(network)
+    regime = regime_of(cfg, dialect, seed)
+    losses = losses_of(network, darknet_gradients)
+    classes = any(isinstance(loss, CrossEntropy) for loss in losses)
+    network.compile(regime.optimizer, losses, ["accuracy"] if classes else [])
+    return regime
 
 
 class Photos(Protocol):

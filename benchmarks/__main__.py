@@ -9,7 +9,15 @@ from typing import Any
 
 from benchmarks import report
 from benchmarks.contenders import PEERS, Contender, select
-from benchmarks.runner import ISA_VARIABLES, RESULTS, cold_starts, compare, installed_sizes, single_kernels
+from benchmarks.runner import (
+    BUSY_VARIABLES,
+    ISA_VARIABLES,
+    RESULTS,
+    cold_starts,
+    compare,
+    installed_sizes,
+    single_kernels,
+)
 from benchmarks.workloads import COLD_START, DEPTHS, WORKLOADS
 
 FIRST_STEPS = {"cold": ("W9", COLD_START), "depth": ("W10", list(DEPTHS))}
@@ -37,6 +45,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--patience", type=float, default=300, help="seconds for a build with its first step")
     parser.add_argument("--fresh", action="store_true", help="cold, depth: with empty compile caches")
     parser.add_argument("--isa", choices=list(ISA_VARIABLES), help="hold all to fewer instructions than there are")
+    parser.add_argument(
+        "--busy", action="store_true", help="one thread and processor time, for a machine that has other work to do"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--markdown", action="store_true", help="print the recorded results as Markdown and stop")
     parser.add_argument(
@@ -75,8 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.markdown:
         print(report.markdown(RESULTS))
         return 0
-    if options.isa:
-        os.environ.update(ISA_VARIABLES[options.isa])
+    os.environ.update(ISA_VARIABLES.get(options.isa, {}) | (BUSY_VARIABLES if options.busy else {}))
     try:
         workloads = find(options.workloads)
         contenders = select(["pullback", *options.peers])
@@ -104,9 +114,10 @@ def measure(workload: str, contenders: list[Contender], options: argparse.Namesp
         record = single_kernels(what, options.rounds, options.slice, options.patience)
     else:
         base, record["results"] = compare(workload, contenders, base, options.rounds, options.slice, options.patience)
-    record = {"workload": key, "isa": options.isa, "base": base, "machine": report.machine()} | record
+    held = {"isa": options.isa, "busy": options.busy}
+    record = {"workload": key, **held, "base": base, "machine": report.machine()} | record
     RESULTS.mkdir(exist_ok=True)
-    name = f"{key}-{options.isa}" if options.isa else key
+    name = "-".join(filter(None, [key, options.isa, "busy" if options.busy else None]))
     (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
     if not options.json:
         print(report.table(record), flush=True)

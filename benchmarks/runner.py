@@ -44,6 +44,7 @@ ISA_VARIABLES = {  # what holds a library to fewer instructions than the machine
         "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
     }
 }
+BUSY_VARIABLES = {"BENCH_CLOCK": "cpu", "BENCH_THREADS": "1"}
 CACHE_VARIABLES = (
     "PULLBACK_CACHE_DIR",
     "TORCHINDUCTOR_CACHE_DIR",
@@ -74,7 +75,7 @@ def machine_lock() -> Iterator[None]:
 def shared_environment() -> dict[str, str]:
     """Of all children: the same number of threads, and no OpenBLAS tuning inherited from this shell."""
     inherited = {k: v for k, v in os.environ.items() if k not in NOT_INHERITED}
-    return inherited | dict.fromkeys(THREAD_VARIABLES, str(THREADS))
+    return inherited | dict.fromkeys(THREAD_VARIABLES, os.environ.get("BENCH_THREADS", str(THREADS)))
 
 
 def environment(contender: Contender, extra: dict[str, str]) -> dict[str, str]:

@@ -141,6 +141,14 @@ def test_an_updated_array_that_is_still_needed_stays_as_it_was(rng):
     assert np.allclose(found, expected + np.sqrt(x))
 
 
+def test_a_part_set_to_another_part_of_the_same_array(rng):
+    x = drawn(rng, (40, 5), "float32")
+    found = run(lambda v: (lambda y: pb.set_subtensor(y[1:], y[:-1]))(pb.sqrt(v)), x)
+    assert np.allclose(found[1:], np.sqrt(x)[:-1])
+    found = run(lambda v, k: (lambda y: pb.inc_subtensor(y[k], y[::-1]))(pb.sqrt(v)), x, np.arange(40))
+    assert np.allclose(found, np.sqrt(x) + np.sqrt(x)[::-1])
+
+
 def test_gradients_of_slices(rng):
     x = rng.standard_normal((6, 7)).astype("float32")
     found = run(lambda v: pb.grad((v[1:4, ::2] ** 2).sum() + (v[::-1][:2] * 3).sum(), v), x)

@@ -76,8 +76,10 @@ def bind_element(node, b: Binding) -> None:
     launch_copy(b, x.window((), (), sum(int(k) % n * s for n, s, k in zip(x.shape, x.strides, place))), b.output(0))
 
 
-def _window(x: Buffer, pattern: Pattern, slots: Sequence[np.ndarray | None]) -> Buffer:
-    """x[...] of a contiguous x for integers and slices."""
+def _window(
+    x: Buffer, pattern: Pattern, slots: Sequence[np.ndarray | None]
+) -> tuple[tuple[int, ...], list[int], int]:
+    """(shape, strides, offset) of x[...] in a contiguous array of the shape of x, for integers and slices."""
     if any(v is None for v in slots):
         raise Declined
     index = pattern.bind(slots)
@@ -88,14 +90,13 @@ def _window(x: Buffer, pattern: Pattern, slots: Sequence[np.ndarray | None]) -> 
     except (IndexError, ValueError):
         raise Declined from None  # the op's perform says what doesn't fit
     offset = codegen.address_of(part) - codegen.address_of(stand_in) if part.size else 0
-    return x.window(part.shape, [s // x.itemsize for s in part.strides], offset // x.itemsize)
+    return part.shape, [s // x.itemsize for s in part.strides], offset // x.itemsize
 
 
 def _update_window(b: Binding, x: Buffer, y: Buffer, adds: bool) -> None:
-    out = b.output(0, reuse=x)
-    window = _window(out, b.node.op.pattern, b.values[2:])
-    y = y.window(window.shape, _fitting(y, window.shape), 0)
-    _copy_of(b, x)
+    shape, strides, offset = _window(x, b.node.op.pattern, b.values[2:])
+    y = y.window(shape, _fitting(y, shape), 0)
+    window = _copy_of(b, x).window(shape, strides, offset)
     if window.size == 0:
         return
     if adds and not _is_zero(b, 0):
@@ -179,8 +180,9 @@ def _flat(
 
 
 def _copy_of(b: Binding, x: Buffer) -> Buffer:
-    """The node's result with the values of x in it: x itself where nobody needs it afterwards."""
-    out = b.output(0, reuse=x)
+    """The node's result with the values of x in it: x itself where nobody needs it afterwards, nor the other inputs."""
+    alone = all(other.storage is not x.storage for other in b.inputs[1:])
+    out = b.output(0, reuse=x if alone else None)
     if out.storage is not x.storage:
         launch_copy(b, x, out)
     return out

@@ -205,19 +205,22 @@ def filters_in(
 @kernel
 def tiles_in(
     x: ptr(T), v: ptr(T), patch: ptr(T), height: i64, width: i64, channels: i64, down: i64, across: i64,
-    top: i64, left: i64, base: i64, v_plane: i64, v_tile: i64, patch_size: i64, EDGE: i64, GRADIENT: i64,
+    top: i64, left: i64, first: i64, v_plane: i64, v_tile: i64, patch_size: i64, EDGE: i64, GRADIENT: i64,
     lo: i64, hi: i64, tid: i64,
 ):  # fmt: skip
-    """v[plane, tile - base] from the tiles [lo, hi) of images, or of their gradients; an image has down x across tiles.
+    """v[plane, q] from the tiles first + q, q in [lo, hi), of images or of their gradients.
+
+    An image has down x across tiles.
 
     Tile (i, j) begins at pixel (i EDGE - top, j EDGE - left); beyond the image there are zeros.
     patch: `patch_size` elements for each thread, where a tile that reaches over the border is laid out.
     """
     side = EDGE if GRADIENT != 0 else EDGE + 2
     for q in range(lo, hi):
-        y0 = q // across % down * EDGE - top
-        x0 = q % across * EDGE - left
-        source = x + ((q // (down * across) * height + y0) * width + x0) * channels
+        tile = first + q
+        y0 = tile // across % down * EDGE - top
+        x0 = tile % across * EDGE - left
+        source = x + ((tile // (down * across) * height + y0) * width + x0) * channels
         row = width * channels
         if y0 < 0 or x0 < 0 or y0 + side > height or x0 + side > width:
             copy = patch + tid * patch_size
@@ -233,7 +236,7 @@ def tiles_in(
                             target[c] = T(0)
             source = copy
             row = side * channels
-        to = v + (q - base) * v_tile
+        to = v + q * v_tile
         if GRADIENT != 0:
             if EDGE == 4:
                 GRADIENT_4(source, row, channels, to, 6 * v_plane, v_plane, channels)
@@ -293,15 +296,16 @@ def multiply_filters(
 @kernel
 def tiles_out(
     m: ptr(T), y: ptr(T), patch: ptr(T), x: ptr(T), w: ptr(T), height: i64, width: i64, columns: i64,
-    down: i64, across: i64, base: i64, m_plane: i64, m_tile: i64, patch_size: i64,
+    down: i64, across: i64, first: i64, m_plane: i64, m_tile: i64, patch_size: i64,
     x_height: i64, x_width: i64, channels: i64, top: i64, left: i64, EDGE: i64, TURNED: i64,
     lo: i64, hi: i64, tid: i64,
 ):  # fmt: skip
-    """The tiles [lo, hi) of y from m[plane, tile - base]; a tile that isn't finite is computed from x and w."""
+    """The tiles first + q of y from m[plane, q], q in [lo, hi); one that isn't finite is computed from x and w."""
     for q in range(lo, hi):
-        n = q // (down * across)
-        y0 = q // across % down * EDGE
-        x0 = q % across * EDGE
+        tile = first + q
+        n = tile // (down * across)
+        y0 = tile // across % down * EDGE
+        x0 = tile % across * EDGE
         target = y + ((n * height + y0) * width + x0) * columns
         row = width * columns
         copy = patch + tid * patch_size
@@ -311,7 +315,7 @@ def tiles_out(
         if rows < EDGE or pixels < EDGE:
             to = copy
             row = EDGE * columns
-        source = m + (q - base) * m_tile
+        source = m + q * m_tile
         if EDGE == 4:
             seen = RESULT_4(source, 6 * m_plane, m_plane, to, row, columns, columns)
         else:
@@ -370,7 +374,7 @@ def convolve_tiles(
         m = v + planes * v_plane
         tiles_in(
             x, v, patch, x_height, x_width, channels, down, across, top, left, first, v_plane, channels, 0,
-            first, last, 0, EDGE=EDGE, GRADIENT=0,
+            0, last - first, 0, EDGE=EDGE, GRADIENT=0,
         )  # fmt: skip
         multiply(
             v, u, m, last - first, whole, channels, v_plane, channels, 1, 0, u_panel, 0, m_plane, planes, 0,
@@ -378,7 +382,7 @@ def convolve_tiles(
         )  # fmt: skip
         tiles_out(
             m, y, patch, x, w, height, width, columns, down, across, first, m_plane, whole, 0, x_height, x_width,
-            channels, top, left, first, last, 0, EDGE=EDGE, TURNED=TURNED,
+            channels, top, left, 0, last - first, 0, EDGE=EDGE, TURNED=TURNED,
         )  # fmt: skip
 
 

@@ -15,9 +15,10 @@ from ..buffers import Buffer, constant_buffer
 from .conv_geometry import Axis, Geometry, adjoint_filters
 from .linear import TYPES
 
-BLOCK_BYTES = 1 << 18  # of images and gradients that all taps of the filters' gradient read while they are in cache
+BLOCK_BYTES = 1 << 19  # of images and gradients that all taps of the filters' gradient read while they are in cache
 FEW_UNITS = 16  # with fewer of them the filters' gradient is also cut along the lines, into PARTS
 PARTS = 8
+WINDOW_BYTES = 1 << 25  # of one image's windows, at most
 MOVED = 4  # multiply-adds in whose time one element of a window is added to an image
 
 
@@ -149,6 +150,8 @@ def windows_are_cheaper(g: Geometry, phases: Sequence[Sequence[Walk]], dtype: st
     """Whether to multiply by all taps at once and add windows, which wastes fewer lanes where channels are few."""
     deep, _, wide = g.axes
     if g.groups > 1 or deep.length * deep.size * deep.count != 1 or wide.dilation != 1:
+        return False
+    if prod(a.count for a in g.axes) * g.taps * g.into * np.dtype(dtype).itemsize > WINDOW_BYTES:
         return False
     lanes = gemm.panel_width(dtype)
     whole = lambda n: -(-n // lanes) * lanes  # noqa: E731

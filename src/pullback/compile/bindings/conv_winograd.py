@@ -17,7 +17,7 @@ LEAST_CHANNELS = 16  # with fewer the transforms cost more than they save
 CACHE_BYTES = 3 << 18  # of transformed tiles that a thread works on at a time
 LEAST_TILES = 56  # of a block, even beyond that: fewer would wait for the filters
 FEW_TILES = 400  # fewer of them with large filters go through the phases together
-GROUP_BYTES = 1 << 23  # of transformed tiles from which the filters' gradient is summed at a time
+GROUP_BYTES = 1 << 22  # of transformed tiles from which the filters' gradient is summed at a time, if filters are small
 
 
 def fits(g: Geometry) -> bool:
@@ -169,35 +169,31 @@ def backward(b: Binding, g: Geometry, grad: Buffer, w: Buffer, dx: Buffer) -> No
 
 
 def filter_gradient(b: Binding, g: Geometry, x: Buffer, grad: Buffer, dw: Buffer) -> None:
-    """dw = the output's gradient pulled back to the filters, summed over groups of images whose tiles fit the cache."""
+    """dw = the output's gradient pulled back to the filters, summed over groups of tiles that fit the cache."""
     t = Tiling.of(g, x.dtype)
     u_plane = t.into * t.columns + kernels.APART
     u = b.scratch((t.planes, u_plane), x.dtype)
-    per_image = prod(t.grid)
-    together = max(1, GROUP_BYTES // (t.planes * per_image * (t.into + t.columns) * x.itemsize))
-    groups = -(-t.images // together)
-    tiles = -(-t.images // groups) * per_image
+    groups = -(-t.count * t.planes * (t.into + t.columns) * x.itemsize // max(GROUP_BYTES, u.nbytes))
+    tiles = -(-t.count // groups)
     v_plane, m_plane = (tiles * n + kernels.APART for n in (t.into, t.columns))
     v, m = b.scratch((t.planes, v_plane), x.dtype), b.scratch((t.planes, m_plane), x.dtype)
     patch = b.scratch((b.threads, t.patch), x.dtype)
     units = t.panels * t.planes
     for i in range(groups):
-        first, last = (k * t.images // groups for k in (i, i + 1))
-        count = (last - first) * per_image
-        images = x.window((1,), (1,), first * prod(t.x_size) * t.into)
-        grads = grad.window((1,), (1,), first * prod(t.y_size) * t.out)
+        first, last = (k * t.count // groups for k in (i, i + 1))
+        n = last - first
         b.launch(
-            t.kernel(kernels.tiles_in, GRADIENT=0), images, v, patch, *t.x_size, t.into, *t.grid, *t.before, 0,
-            v_plane, t.into, t.patch, n=count, chunks=b.chunks(count, 4 * v.size),
+            t.kernel(kernels.tiles_in, GRADIENT=0), x, v, patch, *t.x_size, t.into, *t.grid, *t.before, first,
+            v_plane, t.into, t.patch, n=n, chunks=b.chunks(n, 4 * v.size),
         )  # fmt: skip
         b.launch(
-            t.kernel(kernels.tiles_in, GRADIENT=1), grads, m, patch, *t.y_size, t.out, *t.grid, 0, 0, 0,
-            m_plane, t.columns, t.patch, n=count, chunks=b.chunks(count, 4 * m.size),
+            t.kernel(kernels.tiles_in, GRADIENT=1), grad, m, patch, *t.y_size, t.out, *t.grid, 0, 0, first,
+            m_plane, t.columns, t.patch, n=n, chunks=b.chunks(n, 4 * m.size),
         )  # fmt: skip
         b.launch(
-            kernels.multiply.specialise(T=TYPES[x.dtype], **t.product(t.into)), v, m, u, t.into, t.columns, count,
+            kernels.multiply.specialise(T=TYPES[x.dtype], **t.product(t.into)), v, m, u, t.into, t.columns, n,
             v_plane, 1, t.into, m_plane, gemm.panel_width(x.dtype), t.columns, u_plane, t.planes, i,
-            n=units, chunks=b.chunks(units, count * t.into * t.columns * t.planes),
+            n=units, chunks=b.chunks(units, n * t.into * t.columns * t.planes),
         )  # fmt: skip
     b.launch(
         t.kernel(kernels.filters_out), u, dw, x, grad, t.images, *t.x_size, t.into, *t.y_size, t.out, t.columns,

@@ -62,7 +62,12 @@ def test_places(op, function, kind, rng):
     rows = kernels.arg_rows.specialise(T=kind, OP=op)
     assert np.array_equal(both(rows, x, np.zeros((2, 7), "int64"), VL + 3, n=14)[1], function(x, 2))
     columns = kernels.arg_columns.specialise(T=kind, OP=op)
-    assert np.array_equal(both(columns, x, np.zeros((2, VL + 3), "int64"), 7, VL + 3, n=2)[1], function(x, 1))
+    best, out = np.zeros((2, VL + 3), kind.dtype), np.zeros((2, VL + 3), "int64")
+    assert np.array_equal(both(columns, x, best, out, 7, VL + 3, n=2)[2], function(x, 1))
+    short = kernels.arg_short_rows.specialise(T=kind, OP=op)
+    lines = x.swapaxes(1, 2)[..., :3].reshape(-1, 3).copy()
+    found = both(short, lines, np.zeros(len(lines), "int64"), len(lines), 3, n=-(-len(lines) // VL))[1]
+    assert np.array_equal(found, function(lines, 1))
 
 
 @KINDS

@@ -194,20 +194,44 @@ def arg_rows(x: ptr(T), out: ptr(i64), length: i64, OP: i64, lo: i64, hi: i64):
 
 
 @kernel
-def arg_columns(x: ptr(T), out: ptr(i64), length: i64, inner: i64, OP: i64, lo: i64, hi: i64):
-    """out[outer, inner]: where the first extremes down the columns of x[outer, length, inner] are; lo, hi: outer."""
+def arg_short_rows(x: ptr(T), out: ptr(i64), rows: i64, length: i64, OP: i64, lo: i64, hi: i64):
+    """As arg_rows for lengths up to VL; lo, hi: blocks of VL rows, which are turned in registers."""
+    block = regs(VL, T)
+    for u in range(lo, hi):
+        for i in unroll(VL):
+            block[i] = ld(x + min(u * VL + i, rows - 1) * length, length)
+        vtrans(block)
+        best = block[0]
+        place = vec(0)
+        for j in unroll(1, VL):
+            if j < length:
+                better = beats(OP, block[j], best)
+                place = vec(j) if better else place
+                best = block[j] if better else best
+        st(out + u * VL, place, rows - u * VL)
+
+
+@kernel
+def arg_columns(x: ptr(T), best: ptr(T), out: ptr(i64), length: i64, inner: i64, OP: i64, lo: i64, hi: i64):
+    """out[outer, inner]: where the first extremes down the columns of x[outer, length, inner] are; lo, hi: outer.
+
+    Memory is walked row after row; the extremes so far wait in `best`.
+    """
     for u in range(lo, hi):
         rows = x + u * length * inner
-        target = out + u * inner
+        values = best + u * inner
+        places = out + u * inner
         for c in vrange(inner):
-            best = rows[c]
-            place = c - c
-            for r in range(1, length):
-                v = rows[c + r * inner]
-                better = beats(OP, v, best)
-                place = r if better else place
-                best = v if better else best
-            target[c] = place
+            values[c] = rows[c]
+            places[c] = i64(0)
+        for r in range(1, length):
+            row = rows + r * inner
+            for c in vrange(inner):
+                so_far = values[c]
+                place = places[c]
+                better = beats(OP, row[c], so_far)
+                values[c] = row[c] if better else so_far
+                places[c] = r if better else place
 
 
 # --- running sums and products ----------------------------------------------------------------------------------------

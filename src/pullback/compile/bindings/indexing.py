@@ -76,9 +76,7 @@ def bind_element(node, b: Binding) -> None:
     launch_copy(b, x.window((), (), sum(int(k) % n * s for n, s, k in zip(x.shape, x.strides, place))), b.output(0))
 
 
-def _window(
-    x: Buffer, pattern: Pattern, slots: Sequence[np.ndarray | None]
-) -> tuple[tuple[int, ...], list[int], int]:
+def _window(x: Buffer, pattern: Pattern, slots: Sequence[np.ndarray | None]) -> tuple[tuple[int, ...], list[int], int]:
     """(shape, strides, offset) of x[...] in a contiguous array of the shape of x, for integers and slices."""
     if any(v is None for v in slots):
         raise Declined
@@ -154,9 +152,7 @@ def _around(shape: tuple[int, ...], axis: int, count: int) -> tuple[int, tuple[i
     return prod(shape[:axis]), shape[axis : axis + count], prod(shape[axis + count :])
 
 
-def _flat(
-    b: Binding, indices: Sequence[Buffer], place: int, lengths: Sequence[int], wrap: bool
-) -> tuple[Buffer, int]:
+def _flat(b: Binding, indices: Sequence[Buffer], place: int, lengths: Sequence[int], wrap: bool) -> tuple[Buffer, int]:
     """(the row that each index means, how many there are); indices out of range are refused before they are used.
 
     `place`: of the first of them among the node's inputs.

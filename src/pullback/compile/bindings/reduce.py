@@ -165,12 +165,20 @@ def bind_arg_extreme(node, b: Binding) -> None:
         raise Declined
     x, out = b.contiguous(x), b.output(0)
     outer, length, inner = split_at(x.shape, axes[0], len(axes))
+    if 1 < inner < codegen.VL:  # columns that don't fill a vector become rows
+        x = b.contiguous(x.window((outer, inner, length), (length * inner, 1, inner), 0))
+        outer, inner = outer * inner, 1
     types = dict(T=ELEMENTS[x.dtype], OP=KINDS[type(node.op)])
     chunks = b.chunks(outer, 4 * x.size)
-    if inner == 1:
-        b.launch(kernels.arg_rows.specialise(**types), x, out, length, n=outer, chunks=chunks)
+    if inner > 1:
+        best = b.scratch((outer, inner), x.dtype)
+        b.launch(kernels.arg_columns.specialise(**types), x, best, out, length, inner, n=outer, chunks=chunks)
+    elif length <= codegen.VL <= outer:
+        units = -(-outer // codegen.VL)
+        chunks = b.chunks(units, 4 * x.size)
+        b.launch(kernels.arg_short_rows.specialise(**types), x, out, outer, length, n=units, chunks=chunks)
     else:
-        b.launch(kernels.arg_columns.specialise(**types), x, out, length, inner, n=outer, chunks=chunks)
+        b.launch(kernels.arg_rows.specialise(**types), x, out, length, n=outer, chunks=chunks)
 
 
 @binds(CumSum, CumProd)

@@ -8,7 +8,8 @@ from pathlib import Path
 from . import cases, golden
 from .outcome import Outcome
 
-CUSTOM_TESTS = ("tests.conformance.custom", "tests.conformance.custom_darknet")  # modules whose functions are the tests of custom cases
+# modules whose functions are the tests of custom cases
+CUSTOM_TESTS = ("tests.conformance.custom", "tests.conformance.custom_darknet")
 
 
 def run_folder(

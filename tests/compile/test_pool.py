@@ -91,6 +91,14 @@ def test_any_case(case, seed, ties):
     check(*case, dtype="float64", seed=seed, ties=ties)
 
 
+def test_places_are_left_out_where_nobody_asks_for_them():
+    x = np.random.default_rng(0).standard_normal((2, 9, 7, 33)).astype("float32")
+    images = pb.ftensor4("x")
+    f = pb.function([images], pb.max_pool2d(images, 3, 2, layout="NHWC"), backend="native")
+    expected, _ = MaxPool(windows(3, 2), (1, 2)).perform(x)
+    np.testing.assert_array_equal(f(x), expected)
+
+
 def test_nan_wins_and_the_first_of_them():
     x = np.zeros((1, 4, 4, 18), "float32")
     x[0, 0, 1] = x[0, 1, 0] = np.nan

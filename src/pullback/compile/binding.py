@@ -140,6 +140,10 @@ class Binding:
                 self._outputs[j] = new_buffer("arena", self.node.outputs[j].dtype, self.shapes[j])
         return self._outputs[j]
 
+    def is_needed(self, j: int) -> bool:
+        """Whether anybody reads result j."""
+        return self._planner.uses.get(self.node.outputs[j], 0) > 0
+
     def can_reuse(self, buffer: Buffer, j: int) -> bool:
         """Whether result j may take the memory of an input: it fits, and nobody needs the input afterwards."""
         return self._planner.can_reuse(buffer, self.node.outputs[j], self.shapes[j])

@@ -21,9 +21,9 @@ def end_tap(start: i64, step: i64, taps: i64, length: i64):
 def max_pool(
     x: ptr(T), y: ptr(T), index: ptr(i32),
     height: i64, width: i64, channels: i64, y_height: i64, y_width: i64, taps_h: i64, taps_w: i64,
-    stride_h: i64, stride_w: i64, step_h: i64, step_w: i64, top: i64, left: i64, lo: i64, hi: i64,
+    stride_h: i64, stride_w: i64, step_h: i64, step_w: i64, top: i64, left: i64, PLACES: i64, lo: i64, hi: i64,
 ):  # fmt: skip
-    """The greatest of each window and its flat place in the plane: the first among equals, or the first NaN.
+    """The greatest of each window and, with PLACES, where in the plane it is: the first among equals, or the first NaN.
 
     lo, hi: output rows of all images.
     """
@@ -49,7 +49,8 @@ def max_pool(
                         at = vec(i32(place)) if better else at
                         best = value if better else best
                 y[c + target] = best
-                index[c + target] = at
+                if PLACES != 0:
+                    index[c + target] = at
 
 
 @kernel

@@ -21,10 +21,11 @@ def bind_max_pool(node, b: Binding) -> None:
     sizes = images.sizes(op.windows, x.shape, b.shapes[0])
     op.cells([x.shape[a] for a in op.axes], False)  # refuses a window without cells
     rows = images.batch * sizes[3]
-    finish, (y, index) = images.results(b, 2)
+    places = b.is_needed(1)
+    finish, (y, *index) = images.results(b, 1 + places)
     b.launch(
-        kernels.max_pool.specialise(T=_type(x)), images.turned(b, x), y, index, *sizes,
-        n=rows, chunks=b.chunks(rows, x.size * 4),
+        kernels.max_pool.specialise(T=_type(x), PLACES=int(places)), images.turned(b, x), y,
+        *(index or [b.scratch((1,), "int32")]), *sizes, n=rows, chunks=b.chunks(rows, x.size * 4),
     )  # fmt: skip
     finish()
 

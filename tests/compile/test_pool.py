@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+import pullback as pb
 from pullback.errors import ShapeError
 from pullback.ops.geometry import Windows
 from pullback.ops.pool import AvgPool, AvgPoolGrad, MaxPool, PoolGather, PoolScatter

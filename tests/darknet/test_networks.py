@@ -99,6 +99,13 @@ def test_recurrent_networks_run_over_time(name):
     assert np.allclose(network.predict(x[:1]), y[:1], atol=1e-6)
 
 
+def test_a_simple_rnn():
+    network = net("[net]\ninputs=3\n[simple_rnn]\noutput=2\nactivation=tanh\n[connected]\noutput=1\n")
+    x = np.random.default_rng(0).normal(size=(2, 4, 3)).astype("float32")
+    assert network.predict(x).shape == (2, 4, 1)
+    assert network.check_gradients(x, samples=2, points=1).largest(1) < 1e-6
+
+
 def test_the_fork_is_told_by_what_only_it_has():
     guesses = {name: guess_dialect(parse_cfg((CFGS / f"{name}.cfg").read_bytes())) for name in KNOWN}
     assert {name: g.name for name, g in guesses.items() if g} == {

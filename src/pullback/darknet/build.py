@@ -12,7 +12,7 @@ from ..nn.layers.base import Layer, Parameter, Spec
 from ..nn.layers.basic import Dropout, Input, Softmax
 from ..nn.layers.detection import Yolo
 from ..nn.layers.rearrange import Reshape
-from ..nn.layers.recurrent import TimeDistributed
+from ..nn.layers.recurrent import RecurrentLayer, TimeDistributed
 from ..nn.layers.sublayers import Recurrent
 from .cfg import Cfg, CfgError, CfgWarning, Section, located
 from .dialects import ALEXEYAB, HANK, PJREDDIE, Dialect
@@ -28,7 +28,7 @@ from .keys import (
 from .sections import READERS, Reading
 from .theirs import WithDarknetGradient, with_darknet_gradient
 
-SEQUENCES = {"rnn", "lstm", "gru", "crnn", "conv_lstm"}
+SEQUENCES = {"rnn", "simple_rnn", "lstm", "gru", "crnn", "conv_lstm"}
 IMAGES = {"convolutional", "deconvolutional", "local", "maxpool", "local_avgpool", "avgpool", "upsample", "yolo"}
 HANK_DROPPED = {
     "reorg", "activation", "batchnorm", "local", "normalization", "crop", "detection", "gru", "conv_lstm", "history",
@@ -214,7 +214,7 @@ def _as_image(x: Spec, name: str) -> Placed:
 
 def _over_time(layer: Layer, previous: Spec) -> Layer:
     """The layer as it works on sequences."""
-    as_it_is = isinstance(layer, (Recurrent, WithDarknetGradient, Dropout, Softmax))
+    as_it_is = isinstance(layer, (Recurrent, RecurrentLayer, WithDarknetGradient, Dropout, Softmax))
     if as_it_is or layer.sources() != (-1,):
         return layer
     common = {"name": layer.name, "learning_rate": layer.learning_rate, "frozen": layer.frozen}

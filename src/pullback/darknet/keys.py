@@ -3,7 +3,7 @@
 ALIASES = {
     "network": "net", "conv": "convolutional", "deconv": "deconvolutional", "conn": "connected", "max": "maxpool",
     "local_avg": "local_avgpool", "avg": "avgpool", "soft": "softmax", "lrn": "normalization", "silence": "empty",
-    "blank": "empty", "simple_rnn": "rnn",
+    "blank": "empty",
 }  # fmt: skip
 
 _CONVOLUTION = (
@@ -67,6 +67,7 @@ KEYS: dict[str, str] = {
     ),
     "iseg": "classes ids",
     "rnn": _RECURRENT,
+    "simple_rnn": "output activation",
     "lstm": "output batch_normalize",
     "gru": "output batch_normalize tanh",
     "crnn": (

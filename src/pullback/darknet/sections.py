@@ -15,6 +15,7 @@ from ..nn.layers.grouped_softmax import GroupedSoftmax
 from ..nn.layers.merge import Route, Sam, ScaleChannels, Shortcut
 from ..nn.layers.normalization import BatchNorm
 from ..nn.layers.rearrange import Crop, FlatReorg, Reorg, Reorg3d, Shuffler, Upsample
+from ..nn.layers.recurrent import SimpleRNN
 from ..nn.layers.scaling import DropBlock, Empty, Implicit, L1Norm, L2Norm, Normalization
 from ..nn.layers.sublayers import CRNN, RNN, ConvLSTM, GatedGRU, GatedLSTM
 from ..nn.layers.unshared import (
@@ -283,6 +284,11 @@ def rnn(r: Reading) -> Layer:
     return RNN(outputs, hidden, r.activation(), r.normalized(), s.flag("shortcut"), HE_UNIFORM, **r.common)
 
 
+def simple_rnn(r: Reading) -> Layer:
+    outputs = r.section.whole("output", 1, least=1)
+    return SimpleRNN(outputs, return_sequences=True, activation=r.activation("tanh"), **r.common)
+
+
 def lstm(r: Reading) -> Layer:
     return GatedLSTM(r.section.whole("output", 1, least=1), r.normalized(), HE_UNIFORM, **r.common)
 
@@ -507,7 +513,7 @@ READERS: dict[str, Callable[[Reading], Layer]] = {
             activation, avgpool, batchnorm, connected, conv_lstm, convolutional, cost, crnn, crop, deconvolutional,
             detection, dropout, empty, gru, implicit, iseg, l1norm, l2norm, local, local_avgpool, logistic, lstm,
             maxpool, normalization, region, reorg, reorg3d, rnn, route, sam, scale_channels, shortcut, shuffler,
-            softmax, upsample, yolo,
+            simple_rnn, softmax, upsample, yolo,
         )
     },
 }  # fmt: skip

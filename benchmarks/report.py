@@ -134,14 +134,21 @@ def first_step_rows(record: Record) -> list[list[str]]:
     return table
 
 
+def fastest_rival(record: Record) -> str | None:
+    """The contender that pullback's target speaks of; None where there are no times to compare."""
+    key, results = record["workload"], {name: r for name, r in record["results"].items() if "failed" not in r}
+    if key not in WORKLOADS or "pullback" not in results:
+        return None
+    rivals = [name for name in results if name != "pullback" and name.startswith(WORKLOADS[key].against)]
+    return min(rivals, key=lambda name: results[name]["ms"], default=None)
+
+
 def summary(record: Record) -> str | None:
     """One line: pullback against the fastest of the others."""
-    results = {name: r for name, r in record["results"].items() if "failed" not in r}
-    others = [name for name in results if name != "pullback"]
-    if record["workload"] not in WORKLOADS or "pullback" not in results or not others:
+    fastest = fastest_rival(record)
+    if fastest is None:
         return None
-    fastest = min(others, key=lambda name: results[name]["ms"])
-    relative = ratio(results["pullback"], results[fastest])
+    relative = ratio(record["results"]["pullback"], record["results"][fastest])
     return f"pullback / {fastest}: {relative:.2f}, to be at most {target(record):.2f}"
 
 
@@ -172,14 +179,11 @@ def overview(records: list[Record]) -> list[list[str]]:
     """One row per workload: pullback against the fastest of the others in the same run."""
     table = [["", "pullback ms", "fastest other", "its ms", "ratio", "at most"]]
     for record in records:
-        key, results = record["workload"], {n: r for n, r in record["results"].items() if "failed" not in r}
-        others = [name for name in results if name != "pullback"]
-        if key not in WORKLOADS or "pullback" not in results or not others:
-            continue
-        fastest = min(others, key=lambda name: results[name]["ms"])
-        ours, theirs = results["pullback"], results[fastest]
-        figures = [f"{ours['ms']:.3f}", fastest, f"{theirs['ms']:.3f}", f"{ratio(ours, theirs):.2f}"]
-        table.append([title(record), *figures, f"{target(record):.2f}"])
+        fastest = fastest_rival(record)
+        if fastest is not None:
+            ours, theirs = record["results"]["pullback"], record["results"][fastest]
+            figures = [f"{ours['ms']:.3f}", fastest, f"{theirs['ms']:.3f}", f"{ratio(ours, theirs):.2f}"]
+            table.append([title(record), *figures, f"{target(record):.2f}"])
     return table
 
 

@@ -361,13 +361,14 @@ class Transformer:
 class Workload:
     """`kind` is the name of the function that a peer must have; it gets `spec` and gives a step to be timed.
 
-    `target`: pullback is to need at most this share of the fastest other library's time."""
+    `target`: pullback is to need at most this share of the time of the fastest other library, or of `against`."""
 
     name: str
     title: str
     kind: str
     spec: Any
     target: float
+    against: str = ""
 
 
 W1 = Mlp(32, (64, 128, 64, 10))
@@ -380,13 +381,15 @@ WORKLOADS = {
     "W2": Workload("recurrent", "LSTM T50 B32 I64 H128, Adam", "recurrent", W2, 0.75),
     "W2b": Workload("recurrent", "LSTM T100 B16 I32 H256, Adam", "recurrent", W2B, 0.87),
     "W2c": Workload("recurrent", "GRU T50 B32 I64 H128, Adam", "recurrent", W2C, 0.5),
-    "W2d": Workload("recurrent", "GRU T100 B16 I32 H256, Adam", "recurrent", W2D, 0.25),
-    "W2-run": Workload("recurrent", "LSTM T50 B32 I64 H128, inference", "run_recurrent", W2, 0.85),
-    "W2b-run": Workload("recurrent", "LSTM T100 B16 I32 H256, inference", "run_recurrent", W2B, 0.95),
-    "W2c-run": Workload("recurrent", "GRU T50 B32 I64 H128, inference", "run_recurrent", W2C, 0.3),
-    "W2d-run": Workload("recurrent", "GRU T100 B16 I32 H256, inference", "run_recurrent", W2D, 0.3),
+    "W2d": Workload("recurrent", "GRU T100 B16 I32 H256, Adam", "recurrent", W2D, 0.25, "torch"),
+    "W2-run": Workload("recurrent", "LSTM T50 B32 I64 H128, inference", "run_recurrent", W2, 0.85, "torch"),
+    "W2b-run": Workload("recurrent", "LSTM T100 B16 I32 H256, inference", "run_recurrent", W2B, 0.95, "torch"),
+    "W2c-run": Workload("recurrent", "GRU T50 B32 I64 H128, inference", "run_recurrent", W2C, 0.3, "torch"),
+    "W2d-run": Workload("recurrent", "GRU T100 B16 I32 H256, inference", "run_recurrent", W2D, 0.3, "torch"),
     "W2-scan": Workload("recurrent", "LSTM T50 B32 I64 H128 written as a scan, Adam", "scan_recurrent", W2, 1.0),
-    "W2-text": Workload("recurrent", "characters: embedding, 2 LSTMs of 256, Adam", "characters", Characters(), 0.7),
+    "W2-text": Workload(
+        "recurrent", "characters: embedding, 2 LSTMs of 256, Adam", "characters", Characters(), 0.7, "torch"
+    ),
     "W3": Workload("lenet", "LeNet 28x28, batch 64, momentum SGD", "train_convnet", _lenet(), 0.6),
     "W4": Workload("cnn", "conv-BN-leaky CNN 32x32, batch 32, momentum SGD", "train_convnet", _small_cnn(), 0.6),
     "W5": Workload("tiny-yolo", "tiny-YOLOv3 inference, 416x416, batch 1", "run_convnet", _tiny_yolo(), 0.85),

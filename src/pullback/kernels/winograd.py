@@ -5,7 +5,9 @@ A tile of EDGE x EDGE outputs comes of (EDGE + 2)^2 inputs by as many products i
     Y = A^T [(G g G^T) * (B^T d B)] A          dg = G^T [(B^T d B) * (A dY A^T)] G
 
 so that, over all tiles and channels, each of the (EDGE + 2)^2 planes is a matrix product. F(2x2, 3x3) uses only sums
-and halves and is as accurate as the direct sum; F(4x4, 3x3) costs a digit.
+and halves and is as accurate as the direct sum; F(4x4, 3x3) costs a digit. Root mean square errors of normal numbers in
+single precision, relative to the results: with 64, 256 and 512 channels 4, 8 and 12e-7 for the direct sum, 3, 5 and
+5e-7 for F(2x2, 3x3), 17, 30 and 42e-7 for F(4x4, 3x3).
 
 A transform mixes the pixels of a tile, and infinity - infinity is NaN where the direct sum has a number: results are
 looked at, and a tile (or a row of the filters' gradient) where one isn't finite is computed directly.
@@ -34,7 +36,7 @@ from ..codegen import (
 )
 from .conv import panel_tile
 
-DEPTH = 512  # rows of a panel that are used at a time
+DEPTH = 256  # products that are added up in registers before they are added to the rest
 AHEAD = 8  # rows of filters that are fetched before they are needed
 APART = 32  # elements between planes, which would else lie a power of two apart and share cache sets
 

@@ -19,7 +19,7 @@ from pullback.gradient.explain import part_of_formula
 from pullback.gradient.kinks import kinks_of
 from pullback.graph import Op, toposort
 from pullback.ops.elementwise import ROWS, Elementwise
-from pullback.testing import Entry, entries
+from pullback.testing import Entry, Report, entries, examine
 from pullback.testing.check_op import Examination
 
 ROOT = Path(__file__).parent.parent
@@ -28,6 +28,7 @@ PUBLISHED = ROOT / "docs" / "atlas" / "published.json"
 CASES = ROOT / "tests" / "data" / "cases" / "cases.json"
 INTERNAL = {"passed"}
 TITLES = {"index": "x[...]"}
+FILES = {"index": "getitem"}  # index.md is the table of contents
 FAMILIES = {
     "elementwise": "Elementwise", "activations": "Activations", "bessel": "Bessel functions",
     "reductions": "Reductions, running sums, sorting", "linear": "Products", "linalg": "Linear algebra",
@@ -66,6 +67,10 @@ class Page:
         return TITLES.get(self.name, self.name)
 
     @property
+    def file(self) -> str:
+        return f"{FILES.get(self.name, self.name)}.md"
+
+    @property
     def function(self) -> Any:
         """The public object, or None where there is only the row."""
         found: Any = pb
@@ -84,8 +89,9 @@ class Page:
         return self.op.row if isinstance(self.op, Elementwise) else None
 
     def worst(self, order: int) -> float | None:
-        """The largest error of this order over all its uses."""
-        errors = [e for entry in self.entries for e in record()[entry.name]["errors"].get(str(order), [])]
+        """The largest error of this order over all its uses; None if it has no formula."""
+        reports = [report for entry in self.entries if "formula" in (report := measured(entry))["answers"]]
+        errors = [e for report in reports for e in report["errors"].get(str(order), [])]
         return max((e for e in errors if e is not None), default=None)
 
 
@@ -97,12 +103,36 @@ def record() -> dict[str, Any]:
     return json.loads(RECORD.read_text())["entries"]
 
 
+def measured(entry: Entry) -> dict[str, Any]:
+    """What the record holds of an entry; of one that is newer than the record, what is measured now."""
+    if entry.name not in record():
+        record()[entry.name] = row(examine(entry).raise_if_wrong())
+    return record()[entry.name]
+
+
+def row(report: Report) -> dict[str, Any]:
+    """What is kept of a report."""
+    kept = {
+        "inputs": report.inputs,
+        "answers": report.answers,
+        "errors": {str(order): [rounded(e) for e in errors] for order, errors in sorted(report.errors.items())},
+        "points": report.draws - report.redraws,
+    }
+    return kept if report.complex_step is None else kept | {"complex step": rounded(report.complex_step)}
+
+
+def rounded(error: float | None) -> float | None:
+    """Two digits say enough of an error."""
+    return None if error is None else float(f"{error:.1e}")
+
+
 @cache
 def pages() -> dict[str, Page]:
     """Every page, by name, in the order of families."""
     found: dict[str, Page] = {}
     modules = {m.name for m in pkgutil.iter_modules(entries.__path__)}
-    for family in [*FAMILIES, *sorted(modules - set(FAMILIES))]:
+    assert modules == set(FAMILIES), modules ^ set(FAMILIES)
+    for family in FAMILIES:
         for entry in importlib.import_module(f"{entries.__name__}.{family}").ENTRIES:
             name = base_name(entry.name)
             if name not in INTERNAL:
@@ -133,7 +163,7 @@ def part(op: Op, pages_of_ops: dict[str, str]) -> tuple[str, str]:
     """An op as a link to its page, if it has one, and its formula."""
     name = op.row.name if isinstance(op, Elementwise) else type(op).__name__
     page = pages_of_ops.get(entries.name_of(op))
-    return f"[`{TITLES.get(page, page)}`]({page}.md)" if page else f"`{name}`", formula_of(op)
+    return f"[`{TITLES.get(page, page)}`]({FILES.get(page, page)}.md)" if page else f"`{name}`", formula_of(op)
 
 
 def formula_of(op: Op) -> str:
@@ -158,7 +188,10 @@ def operations_in(case: dict[str, Any]) -> set[str]:
 
 def render(page: Page) -> str:
     """A page in Markdown."""
-    parts = [f"# {page.title}", f"*{FAMILIES.get(page.family, page.family)}*", *description(page), *gradient(page)]
+    family = FAMILIES[page.family]
+    anchor = re.sub("[^a-z]+", "-", family.lower()).strip("-")
+    parts = [f"---\ntitle: {page.title}\n---", f"[The atlas](index.md) · [{family}](index.md#{anchor})"]
+    parts += [*description(page), *gradient(page)]
     parts += [*kinks(page), *special_points(page), *proofs(page), *others(page), *references(page), *code(page)]
     return "\n\n".join(parts) + "\n"
 
@@ -166,15 +199,18 @@ def render(page: Page) -> str:
 def description(page: Page) -> Iterator[str]:
     """Signature and docstring."""
     function = page.function
-    if isinstance(function, FunctionType) and function.__code__.co_name != function.__name__:  # made by another one
+    documented = isinstance(function, FunctionType) and function.__code__.co_name == function.__name__
+    if documented and page.name not in TITLES:
+        yield (
+            f"::: {function.__module__}.{function.__qualname__}\n"
+            "    options: {show_source: false, show_root_heading: true, heading_level: 1, show_root_full_path: false}"
+        )
+        return
+    yield f"# {page.title}"
+    if isinstance(function, FunctionType) and not documented:  # made by another function
         signature = str(inspect.signature(function)).replace("pullback.graph.variable.", "").replace("typing.", "")
         yield f"`{page.name}{signature}`"
         yield f"```text\n{inspect.getdoc(function)}\n```"
-    elif isinstance(function, FunctionType) and page.name not in TITLES:
-        yield (
-            f"::: {function.__module__}.{function.__qualname__}\n"
-            "    options: {show_source: false, show_root_heading: true, heading_level: 2, show_root_full_path: false}"
-        )
     elif page.row is not None:
         arguments = ", ".join("xyz"[: page.row.arity])
         yield f"`{page.name}({arguments})`: {page.row.doc}"
@@ -192,7 +228,7 @@ def gradient(page: Page) -> Iterator[str]:
     together = len(names) > 1 and part_of_formula(page.formula, 0, len(names)) == page.formula
     rows = []
     for i, name in enumerate(names):
-        reports = [record()[e.name] for e in page.entries if len(e.inputs) == len(plain.inputs)]
+        reports = [measured(e) for e in page.entries if len(e.inputs) == len(plain.inputs)]
         answers = dict.fromkeys(r["answers"][i] for r in reports)
         formula = part_of_formula(page.formula, i, len(names)) if "formula" in answers and not together else ""
         errors = [worst_of(reports, order, i) for order in (1, 2)]
@@ -213,7 +249,7 @@ def gradient(page: Page) -> Iterator[str]:
 
 def input_names(page: Page) -> list[str]:
     """As the function's signature calls them."""
-    recorded = record()[page.entries[0].name]["inputs"]
+    recorded = measured(page.entries[0])["inputs"]
     function = page.function
     if isinstance(function, Elementwise):
         return list("xyz"[: len(recorded)])
@@ -260,7 +296,7 @@ def proofs(page: Page) -> Iterator[str]:
     yield "## Proved"
     rows = []
     for entry in page.entries:
-        kept = record()[entry.name]
+        kept = measured(entry)
         errors = {k: max((e for e in row if e is not None), default=None) for k, row in kept["errors"].items()}
         rows.append([f"`{entry.name.removeprefix('row:')}`", *(shown(errors.get(n)) for n in "123"),
                      shown(kept.get("complex step")), ", ".join(extras(entry))])  # fmt: skip
@@ -361,13 +397,13 @@ def index() -> str:
     for family, title in FAMILIES.items():
         rows = [
             [
-                f"[`{page.title}`]({page.name}.md)",
-                f"`{page.formula}`" if page.formula else few([link for link, _ in page.parts]),
+                f"[`{page.title}`]({page.file})",
+                f"`{page.formula}`" if page.formula else few([link for link, _ in page.parts]) or "none",
                 shown(page.worst(1)),
                 shown(page.worst(2)),
                 str(len(page.faults) + len(page.reports) or ""),
             ]
-            for page in everything.values()
+            for page in sorted(everything.values(), key=lambda page: page.title.lower())
             if page.family == family
         ]
         parts += [f"## {title}", table(["operation", "gradient", "first order", "second order", "known faults"], rows)]
@@ -414,4 +450,4 @@ def number(value: Any) -> str:
 
 def rendered() -> dict[str, Callable[[], str]]:
     """{path below docs: how its text is made}"""
-    return {f"atlas/{name}.md": (lambda page=page: render(page)) for name, page in pages().items()}
+    return {f"atlas/{page.file}": (lambda page=page: render(page)) for page in pages().values()}

@@ -4,32 +4,13 @@ import json
 import platform
 import sys
 from datetime import date
-from pathlib import Path
 
 import numpy as np
+from atlas import RECORD, row
 
 import pullback
-from pullback.testing import Report
 from pullback.testing.check_op import examine
 from pullback.testing.entries import all_entries
-
-RECORD = Path(__file__).parent.parent / "docs" / "atlas" / "checks.json"
-
-
-def rounded(error: float | None) -> float | None:
-    """Two digits say enough of an error."""
-    return None if error is None else float(f"{error:.1e}")
-
-
-def row(report: Report) -> dict[str, object]:
-    """What the atlas shows of a report."""
-    kept = {
-        "inputs": report.inputs,
-        "answers": report.answers,
-        "errors": {str(order): [rounded(e) for e in errors] for order, errors in sorted(report.errors.items())},
-        "points": report.draws - report.redraws,
-    }
-    return kept if report.complex_step is None else kept | {"complex step": rounded(report.complex_step)}
 
 
 def main() -> int:

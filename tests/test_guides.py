@@ -1,4 +1,4 @@
-"""The code that guides show runs as it stands there."""
+"""The code that guides show runs as it stands there, from its first line to its last."""
 
 import re
 from pathlib import Path
@@ -8,15 +8,29 @@ import pytest
 from pullback.testing import CheckError
 
 ROOT = Path(__file__).parent.parent
+GUIDES = [
+    "README.md", "docs/index.md", "docs/getting-started.md", "docs/gradients.md", "docs/debugging.md",
+    "docs/functions.md", "docs/recurrent.md", "docs/darknet.md", "docs/writing-an-op.md",
+]  # fmt: skip
 
 
 def python_blocks(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
 
 
-def test_the_first_page_runs() -> None:
-    [code] = python_blocks("docs/index.md")
-    exec(code, {})
+@pytest.mark.parametrize("page", GUIDES)
+def test_code_of_the_guide(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in python_blocks(page):
+        exec(compile(block, str(ROOT / page), "exec"), names)
+    assert names
+
+
+def test_every_page_of_the_site_is_in_its_menu() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text()
+    pages = [str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md")]
+    assert not [page for page in pages if f": {page}" not in menu]
 
 
 def test_the_op_on_one_screen_is_proved() -> None:

@@ -68,15 +68,15 @@ def _scaled(x: f32, n: i32) -> f32:
 def _exp32(x0: f32) -> f32:
     """Cephes' expf: x = n ln 2 + r, e^r by a polynomial of degree 7; 1 ulp."""
     x = minimum(maximum(x0, -104.0), 89.0)
-    rounded = fma(x, LOG2E, ROUND)
+    rounded = x * LOG2E + ROUND
     n = rounded - ROUND
-    r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x))
-    p = fma(1.9875691500e-4, r, 1.3981999507e-3)
-    p = fma(p, r, 8.3334519073e-3)
-    p = fma(p, r, 4.1665795894e-2)
-    p = fma(p, r, 1.6666665459e-1)
-    p = fma(p, r, 5.0000001201e-1)
-    p = fma(p, r * r, r) + 1.0
+    r = x - n * LN2_HIGH - n * LN2_LOW
+    p = 1.9875691500e-4 * r + 1.3981999507e-3
+    p = p * r + 8.3334519073e-3
+    p = p * r + 4.1665795894e-2
+    p = p * r + 1.6666665459e-1
+    p = p * r + 5.0000001201e-1
+    p = p * (r * r) + r + 1.0
     return _scaled(p, ibits(rounded) - ROUND_BITS)
 
 
@@ -91,17 +91,17 @@ def exp(x: T) -> T:
 def _expm1_32(x0: f32) -> f32:
     """x = n ln 2 + r: 2^n (e^r - 1) + (2^n - 1); 2^n is halved so that n may be 128."""
     x = minimum(maximum(x0, -25.0), 89.0)
-    rounded = fma(x, LOG2E, ROUND)
+    rounded = x * LOG2E + ROUND
     n = rounded - ROUND
-    r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x))
-    p = fma(1.9845903443638235e-4, r, 1.3940719654783607e-3)
-    p = fma(p, r, 8.333389647305012e-3)
-    p = fma(p, r, 4.166635870933533e-2)
-    p = fma(p, r, 0.1666666567325592)
-    p = fma(p, r, 0.5)
-    p = fma(p, r * r, r)
+    r = x - n * LN2_HIGH - n * LN2_LOW
+    p = 1.9845903443638235e-4 * r + 1.3940719654783607e-3
+    p = p * r + 8.333389647305012e-3
+    p = p * r + 4.166635870933533e-2
+    p = p * r + 0.1666666567325592
+    p = p * r + 0.5
+    p = p * (r * r) + r
     half = bits((ibits(rounded) - (ROUND_BITS - 126)) << 23)
-    return p if n == 0.0 else 2.0 * fma(half, p, half - 0.5)
+    return p if n == 0.0 else 2.0 * (half * p + (half - 0.5))
 
 
 @helper
@@ -118,12 +118,12 @@ def _exp2_64(x0: f64) -> f64:
     x = minimum(maximum(x0, -1000.0), 1000.0)
     n = rint(x)
     r = x - n
-    p = fma(1.5478023601404363e-4, r, 1.3400430995820936e-3)
-    p = fma(p, r, 9.61799449061154e-3)
-    p = fma(p, r, 5.5503272175183214e-2)
-    p = fma(p, r, 0.2402265150562167)
-    p = fma(p, r, 0.6931472067085682)
-    p = fma(p, r, 0.999999999918907)
+    p = 1.5478023601404363e-4 * r + 1.3400430995820936e-3
+    p = p * r + 9.61799449061154e-3
+    p = p * r + 5.5503272175183214e-2
+    p = p * r + 0.2402265150562167
+    p = p * r + 0.6931472067085682
+    p = p * r + 0.999999999918907
     return p * bits((i64(n) + 1023) << 52)
 
 
@@ -146,11 +146,11 @@ def tanh(x: T) -> T:
     """Cephes' tanhf: a polynomial near zero, 1 - 2 / (e^2x + 1) elsewhere."""
     if T == f32:
         z = x * x
-        p = fma(-5.70498872745e-3, z, 2.06390887954e-2)
-        p = fma(p, z, -5.37397155531e-2)
-        p = fma(p, z, 1.33314422036e-1)
-        p = fma(p, z, -3.33332819422e-1)
-        near = fma(x * z, p, x)
+        p = -5.70498872745e-3 * z + 2.06390887954e-2
+        p = p * z - 5.37397155531e-2
+        p = p * z + 1.33314422036e-1
+        p = p * z - 3.33332819422e-1
+        near = x * z * p + x
         far = 1.0 - 2.0 / (_exp32(2.0 * abs(x)) + 1.0)
         far = -far if x < 0.0 else far
         return near if abs(x) < 0.625 else far
@@ -161,11 +161,11 @@ def tanh(x: T) -> T:
 def sinh(x: T) -> T:
     if T == f32:
         z = x * x
-        p = fma(2.816950882333913e-6, z, 1.983615948120132e-4)
-        p = fma(p, z, 8.333349600434303e-3)
-        p = fma(p, z, 0.1666666716337204)
+        p = 2.816950882333913e-6 * z + 1.983615948120132e-4
+        p = p * z + 8.333349600434303e-3
+        p = p * z + 0.1666666716337204
         e = _exp2_64(f64(x) * LOG2E)
-        return fma(x * z, p, x) if abs(x) < 1.0 else f32(0.5 * (e - 1.0 / e))
+        return x * z * p + x if abs(x) < 1.0 else f32(0.5 * (e - 1.0 / e))
     return libm_sinh(x)
 
 
@@ -193,17 +193,17 @@ def _log32(x0: f32) -> f32:
     y = (m + m if low else m) - 1.0
     n = f32(e) - (23.0 if tiny else 0.0)
     z = y * y
-    p = fma(7.0376836292e-2, y, -1.1514610310e-1)
-    p = fma(p, y, 1.1676998740e-1)
-    p = fma(p, y, -1.2420140846e-1)
-    p = fma(p, y, 1.4249322787e-1)
-    p = fma(p, y, -1.6668057665e-1)
-    p = fma(p, y, 2.0000714765e-1)
-    p = fma(p, y, -2.4999993993e-1)
-    p = fma(p, y, 3.3333331174e-1)
-    r = fma(n, LN2_LOW, y * z * p)
-    r = fma(-0.5, z, r)
-    r = fma(n, LN2_HIGH, y + r)
+    p = 7.0376836292e-2 * y - 1.1514610310e-1
+    p = p * y + 1.1676998740e-1
+    p = p * y - 1.2420140846e-1
+    p = p * y + 1.4249322787e-1
+    p = p * y - 1.6668057665e-1
+    p = p * y + 2.0000714765e-1
+    p = p * y - 2.4999993993e-1
+    p = p * y + 3.3333331174e-1
+    r = n * LN2_LOW + y * z * p
+    r = r - 0.5 * z
+    r = n * LN2_HIGH + (y + r)
     r = -INFINITY if x0 == 0.0 else r
     r = x0 if x0 == INFINITY else r
     return r if x0 >= 0.0 else (x0 - x0) / (x0 - x0)
@@ -231,10 +231,10 @@ def log1p(x: T) -> T:
 def _log2_series(s: f64) -> f64:
     """log2((1 + s) / (1 - s)) for |s| < 0.1716, relative error 1e-11."""
     z = s * s
-    p = fma(0.34074255481431914, z, 0.4116719999525037)
-    p = fma(p, z, 0.577083597950324)
-    p = fma(p, z, 0.9617966732666454)
-    return s * fma(p, z, 2.8853900817901548)
+    p = 0.34074255481431914 * z + 0.4116719999525037
+    p = p * z + 0.577083597950324
+    p = p * z + 0.9617966732666454
+    return s * (p * z + 2.8853900817901548)
 
 
 @helper
@@ -348,7 +348,7 @@ def hypot(x: T, y: T) -> T:
     if T == f32:
         a = f64(x)
         b = f64(y)
-        r = f32(sqrt(fma(a, a, b * b)))
+        r = f32(sqrt(a * a + b * b))
         return INFINITY if abs(x) == INFINITY or abs(y) == INFINITY else r
     return libm_hypot(x, y)
 
@@ -360,13 +360,13 @@ def hypot(x: T, y: T) -> T:
 def _erf_near(x: f32) -> f32:
     """erf x for |x| <= 1."""
     z = x * x
-    p = fma(7.85385345807299e-5, z, -8.010190795175731e-4)
-    p = fma(p, z, 5.18832728266716e-3)
-    p = fma(p, z, -2.6853810995817184e-2)
-    p = fma(p, z, 0.1128358542919159)
-    p = fma(p, z, -0.3761262595653534)
-    p = fma(p, z, 0.12837916612625122)
-    return fma(x, p, x)
+    p = 7.85385345807299e-5 * z - 8.010190795175731e-4
+    p = p * z + 5.18832728266716e-3
+    p = p * z - 2.6853810995817184e-2
+    p = p * z + 0.1128358542919159
+    p = p * z - 0.3761262595653534
+    p = p * z + 0.12837916612625122
+    return x * p + x
 
 
 @helper
@@ -374,15 +374,15 @@ def _erfc_scaled(a: f32) -> f32:
     """e^(a^2) erfc a for 0 <= a <= 10.2: a polynomial in t = (a - 3) / (a + 3), over a + 3."""
     r = 1.0 / (a + 3.0)
     t = (a - 3.0) * r
-    p = fma(-3.2533565536141396e-4, t, -4.831808328162879e-4)
-    p = fma(p, t, 3.0803277622908354e-3)
-    p = fma(p, t, -1.2264284305274487e-3)
-    p = fma(p, t, -2.683982625603676e-2)
-    p = fma(p, t, 0.11952906847000122)
-    p = fma(p, t, -0.3104660212993622)
-    p = fma(p, t, 0.5902283191680908)
-    p = fma(p, t, -0.8833944797515869)
-    p = fma(p, t, 1.0740069150924683)
+    p = -3.2533565536141396e-4 * t - 4.831808328162879e-4
+    p = p * t + 3.0803277622908354e-3
+    p = p * t - 1.2264284305274487e-3
+    p = p * t - 2.683982625603676e-2
+    p = p * t + 0.11952906847000122
+    p = p * t - 0.3104660212993622
+    p = p * t + 0.5902283191680908
+    p = p * t - 0.8833944797515869
+    p = p * t + 1.0740069150924683
     return p * r
 
 
@@ -391,15 +391,15 @@ def _tail_scaled(a: f32) -> f32:
     """e^(a^2 / 2) ndtr(-a) for 0 <= a <= 14.5: a polynomial in t = (a - 4) / (a + 4), over a + 4."""
     r = 1.0 / (a + 4.0)
     t = (a - 4.0) * r
-    p = fma(-1.3197175576351583e-4, t, 1.793544361134991e-4)
-    p = fma(p, t, 1.5699239447712898e-3)
-    p = fma(p, t, -3.5125536378473043e-3)
-    p = fma(p, t, -7.525271736085415e-3)
-    p = fma(p, t, 6.040383130311966e-2)
-    p = fma(p, t, -0.1865234375)
-    p = fma(p, t, 0.38713690638542175)
-    p = fma(p, t, -0.6078965663909912)
-    p = fma(p, t, 0.7552851438522339)
+    p = -1.3197175576351583e-4 * t + 1.793544361134991e-4
+    p = p * t + 1.5699239447712898e-3
+    p = p * t - 3.5125536378473043e-3
+    p = p * t - 7.525271736085415e-3
+    p = p * t + 6.040383130311966e-2
+    p = p * t - 0.1865234375
+    p = p * t + 0.38713690638542175
+    p = p * t - 0.6078965663909912
+    p = p * t + 0.7552851438522339
     return p * r
 
 

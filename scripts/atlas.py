@@ -28,6 +28,7 @@ PUBLISHED = ROOT / "docs" / "atlas" / "published.json"
 CASES = ROOT / "tests" / "data" / "cases" / "cases.json"
 INTERNAL = {"passed"}
 TITLES = {"index": "x[...]"}
+HELPERS = {"sum", "square", "reshape", "asarray", "zeros", "ones", "constant", "shared", "arange", "concatenate"}
 FILES = {"index": "getitem"}  # index.md is the table of contents
 FAMILIES = {
     "elementwise": "Elementwise", "activations": "Activations", "bessel": "Bessel functions",
@@ -176,11 +177,11 @@ def base_name(entry: str) -> str:
 
 
 def operations_in(case: dict[str, Any]) -> set[str]:
-    """The functions that the expression of a bug report is about: its outermost ones."""
-    source = case.get("expr", "")
-    called = re.findall(r"pb\.([a-z_0-9.]+)\(", source)
-    plain = [name for name in called if name not in ("sum", "square", "reshape", "asarray", "zeros")]
-    return set(plain or called) | ({"index"} if re.search(r"\bx\[idx\]", source) else set())
+    """The functions that a bug report is about: those that it calls, but for what only holds them together."""
+    source = "\n".join([*case.get("setup", []), case.get("expr", "")])
+    called = set(re.findall(r"pb\.([a-z_0-9.]+)\(", source))
+    operators = {"index": r"\bx\[idx\]", "power": r"\ba ?\*\* ?b\b"}
+    return (called - HELPERS or called) | {name for name, spelt in operators.items() if re.search(spelt, source)}
 
 
 # --- one page ---------------------------------------------------------------------------------------------------------

@@ -105,10 +105,9 @@ def _update_window(b: Binding, x: Buffer, y: Buffer, adds: bool) -> None:
 
 def _update_rows(b: Binding, x: Buffer, y: Buffer, axis: int, indices: Sequence[Buffer], adds: bool) -> None:
     outer, lengths, inner = _around(x.shape, axis, len(indices))
-    flat, count = _flat(b, indices, 2, lengths, wrap=True)
-    picked = np.broadcast_shapes(*(i.shape for i in indices))
-    part = (*x.shape[:axis], *picked, *x.shape[axis + len(indices) :])
+    part = (*x.shape[:axis], *_together(indices), *x.shape[axis + len(indices) :])
     y = b.contiguous(y.window(part, _fitting(y, part), 0))
+    flat, count = _flat(b, indices, 2, lengths, wrap=True)
     out, rows = _copy_of(b, x), prod(lengths)
     if not adds:
         kernel = kernels.set_rows.specialise(T=MOVED_AS[x.dtype])
@@ -159,10 +158,7 @@ def _flat(b: Binding, indices: Sequence[Buffer], place: int, lengths: Sequence[i
     """
     if any(i.dtype not in INDICES for i in indices):
         raise Declined
-    try:
-        shape = np.broadcast_shapes(*(i.shape for i in indices))
-    except ValueError:
-        raise Declined from None
+    shape = _together(indices)
     count = prod(shape)
     flat, flag = b.scratch((count,), "int64"), b.scratch((1,), "int64")
     for k, (index, length) in enumerate(zip(indices, lengths)):
@@ -173,6 +169,14 @@ def _flat(b: Binding, indices: Sequence[Buffer], place: int, lengths: Sequence[i
     if b.is_unchecked(variables[0], "indices", tuple(variables[1:]), tuple(lengths), wrap):
         b.guard(flag)
     return flat, count
+
+
+def _together(indices: Sequence[Buffer]) -> tuple[int, ...]:
+    """The shape to which the indices broadcast."""
+    try:
+        return np.broadcast_shapes(*(i.shape for i in indices))
+    except ValueError:
+        raise Declined from None
 
 
 def _copy_of(b: Binding, x: Buffer) -> Buffer:

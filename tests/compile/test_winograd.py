@@ -14,7 +14,8 @@ CASES = {
     "pieces of tiles": case((9, 14), 21, 19, 3, padding=1),
     "without padding": case((7, 10), 16, 33, 3),
     "more padding than the filters reach": case((6, 5), 16, 16, 3, padding=((3, 4), (2, 3))),
-    "large filters, few tiles": case((6, 5), 130, 120, 3, padding=1),
+    "filters beyond the cache, few tiles": case((6, 5), 130, 120, 3, padding=1),
+    "filters made panel by panel": case((2, 3), 520, 513, 3, batch=1, padding=1),
     "small images": case((2, 3), 16, 32, 3, batch=9, padding=1),
     "one axis of three dimensions": case((3, 8, 7), 16, 17, (1, 3, 3), padding=(0, 1, 1)),
 }
@@ -87,7 +88,7 @@ def test_what_is_not_finite_is_what_the_direct_sum_says(odd, conv):
 
 
 def test_filters_are_transformed_again_when_they_change():
-    one = CASES["large filters, few tiles"]
+    one = CASES["filters beyond the cache, few tiles"]
     x, w, _ = one.arrays(0, "float32")
     weights = pb.shared(w)
     images = pb.ftensor4("x")
@@ -115,7 +116,7 @@ def test_second_gradients_take_the_same_kernels():
 def check_all() -> None:
     for setting, ulps in (("accurate", 8), ("fast", 64)):
         with pb.config.override(conv=setting):
-            for name in ("pieces of tiles", "large filters, few tiles"):
+            for name in ("pieces of tiles", "filters beyond the cache, few tiles"):
                 check(CASES[name], "float32", ulps)
 
 

@@ -20,6 +20,7 @@ from ..codegen import (
     Kernel,
     T,
     from_source,
+    helper,
     i64,
     isnan,
     kernel,
@@ -168,24 +169,28 @@ def filters_in(
     TURNED: w is [3, 3, columns, channels], to be turned round.
     """
     tap = channels * columns
-    for p in range(lo, hi):
-        n = p * NV * VL
-        wide = min((columns - n + VL - 1) // VL, NV) * VL
-        plane = channels * wide + APART
-        target = u + (p - base) * u_panel
-        if TURNED == 0:
-            for c in range(channels):
+    if TURNED == 0:
+        for c in range(channels):
+            for p in range(lo, hi):
+                n = p * NV * VL
+                wide = panel_width(columns - n, NV)
+                plane = channels * wide + APART
                 source = w + (c * columns + n)
+                target = u + ((p - base) * u_panel + c * wide)
                 for t in unroll(9):
                     for part in unroll(NV):
                         prefetch(source + (t * tap + AHEAD * columns + part * VL))
                 if EDGE == 4:
-                    FILTER_4(source, 3 * tap, tap, target + c * wide, 6 * plane, plane, min(wide, columns - n))
+                    FILTER_4(source, 3 * tap, tap, target, 6 * plane, plane, min(wide, columns - n))
                 else:
-                    FILTER_2(source, 3 * tap, tap, target + c * wide, 4 * plane, plane, min(wide, columns - n))
-        else:
-            block = regs(VL, T)
-            turned = local(9 * VL * VL, T)  # [3, 3, VL channels, VL columns]
+                    FILTER_2(source, 3 * tap, tap, target, 4 * plane, plane, min(wide, columns - n))
+    else:
+        block = regs(VL, T)
+        turned = local(9 * VL * VL, T)  # [3, 3, VL channels, VL columns]
+        for p in range(lo, hi):
+            n = p * NV * VL
+            wide = panel_width(columns - n, NV)
+            plane = channels * wide + APART
             for c in range(0, channels, VL):
                 for part in range(0, wide, VL):
                     for t in range(9):
@@ -197,11 +202,17 @@ def filters_in(
                         for i in unroll(VL):
                             st(turned + ((8 - t) * VL + i) * VL, block[i])
                     for i in range(min(VL, channels - c)):
-                        to = target + ((c + i) * wide + part)
+                        target = u + ((p - base) * u_panel + (c + i) * wide + part)
                         if EDGE == 4:
-                            FILTER_4(turned + i * VL, 3 * VL * VL, VL * VL, to, 6 * plane, plane, VL)
+                            FILTER_4(turned + i * VL, 3 * VL * VL, VL * VL, target, 6 * plane, plane, VL)
                         else:
-                            FILTER_2(turned + i * VL, 3 * VL * VL, VL * VL, to, 4 * plane, plane, VL)
+                            FILTER_2(turned + i * VL, 3 * VL * VL, VL * VL, target, 4 * plane, plane, VL)
+
+
+@helper
+def panel_width(columns: i64, NV: i64):
+    """How wide the panel is that begins where `columns` are left: full vectors, NV of them at most."""
+    return min((columns + VL - 1) // VL, NV) * VL
 
 
 @kernel
@@ -254,20 +265,20 @@ def tiles_in(
 @kernel
 def multiply(
     a: ptr(T), b: ptr(T), c: ptr(T), m_count: i64, n_count: i64, k_count: i64,
-    a_plane: i64, a_m: i64, a_k: i64, b_plane: i64, b_panel: i64, b_k: i64, c_plane: i64, planes: i64,
+    a_plane: i64, a_m: i64, a_k: i64, b_plane: i64, b_panel: i64, b_k: i64, c_plane: i64, panels: i64,
     accumulate: i64, LOW: i64, HIGH: i64, NV: i64, TAIL: i64, lo: i64, hi: i64,
 ):  # fmt: skip
-    """c[plane, m, n] (+)= a[plane, m, k] b[plane, k, n]; n_count is a multiple of VL; lo, hi: units (panel, plane).
+    """c[plane, m, n] (+)= a[plane, m, k] b[plane, k, n]; n_count is a multiple of VL; lo, hi: units (plane, panel).
 
     b_k: from row to row of b, or 0 if b is made of panels as `filters_in` makes them.
     """
     tiles = (m_count + HIGH - 1) // HIGH
     for unit in range(lo, hi):
-        plane = unit % planes
-        n = unit // planes * NV * VL
+        plane = unit // panels
+        n = unit % panels * NV * VL
         wide = min(n_count - n, NV * VL)
         row = b_k if b_k != 0 else wide
-        panel = b + (unit // planes * b_panel + plane * (b_plane if b_k != 0 else k_count * wide + APART))
+        panel = b + (unit % panels * b_panel + plane * (b_plane if b_k != 0 else k_count * wide + APART))
         for k in range(0, k_count, DEPTH):
             for t in range(tiles):
                 m = t * m_count // tiles
@@ -285,14 +296,16 @@ def multiply_filters(
     lo: i64, hi: i64, tid: i64,
 ):  # fmt: skip
     """m[plane, tile, column] of all tiles; each panel of filters is transformed and used at once; lo, hi: panels."""
-    planes = (EDGE + 2) * (EDGE + 2)
+    panels = (whole + NV * VL - 1) // (NV * VL)
     u = scratch + tid * u_panel
     for p in range(lo, hi):
         filters_in(w, u, channels, columns, u_panel, p, p, p + 1, EDGE=EDGE, NV=NV, TURNED=TURNED)
-        multiply(
-            v, u - p * u_panel, m, m_count, whole, channels, v_plane, channels, 1, 0, u_panel, 0, m_plane, planes, 0,
-            p * planes, (p + 1) * planes, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL,
-        )  # fmt: skip
+        for plane in range((EDGE + 2) * (EDGE + 2)):
+            unit = plane * panels + p
+            multiply(
+                v, u - p * u_panel, m, m_count, whole, channels, v_plane, channels, 1, 0, u_panel, 0, m_plane, panels,
+                0, unit, unit + 1, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL,
+            )  # fmt: skip
 
 
 @kernel
@@ -379,7 +392,7 @@ def convolve_tiles(
             0, last - first, 0, EDGE=EDGE, GRADIENT=0,
         )  # fmt: skip
         multiply(
-            v, u, m, last - first, whole, channels, v_plane, channels, 1, 0, u_panel, 0, m_plane, planes, 0,
+            v, u, m, last - first, whole, channels, v_plane, channels, 1, 0, u_panel, 0, m_plane, panels, 0,
             0, planes * panels, LOW=LOW, HIGH=HIGH, NV=NV, TAIL=TAIL,
         )  # fmt: skip
         tiles_out(

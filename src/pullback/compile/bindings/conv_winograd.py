@@ -16,7 +16,8 @@ from .linear import TYPES
 LEAST_CHANNELS = 16  # with fewer the transforms cost more than they save
 CACHE_BYTES = 3 << 18  # of transformed tiles that a thread works on at a time
 LEAST_TILES = 56  # of a block, even beyond that: fewer would wait for the filters
-FEW_TILES = 400  # fewer of them with large filters go through the phases together
+FEW_TILES = 400  # fewer of them with filters beyond the cache go through the phases together
+LARGE_FILTERS = 1 << 24  # bytes of transformed filters that are better made panel by panel than written to memory
 GROUP_BYTES = 1 << 22  # of transformed tiles from which the filters' gradient is summed at a time, if filters are small
 
 
@@ -108,8 +109,9 @@ def whole(channels: int) -> int:
 def forward(b: Binding, g: Geometry, x: Buffer, w: Buffer, y: Buffer, turned: bool = False) -> None:
     """y = the convolution of x with w, or with w turned round and its inputs and outputs exchanged."""
     t = Tiling.of(g, x.dtype)
-    few = t.count < FEW_TILES and t.panels * t.panel_size * x.itemsize > CACHE_BYTES
-    if few and not b.is_fixed(w):
+    size = t.panels * t.panel_size * x.itemsize
+    few = t.count < FEW_TILES and size > CACHE_BYTES
+    if few and size > LARGE_FILTERS and not b.is_fixed(w):
         all_at_once(b, t, x, w, None, y, turned)
         return
     u = b.scratch((t.panels, t.panel_size), w.dtype)
@@ -155,7 +157,7 @@ def all_at_once(b: Binding, t: Tiling, x: Buffer, w: Buffer, u: Buffer | None, y
         n = t.panels * t.planes
         b.launch(
             kernels.multiply.specialise(T=TYPES[x.dtype], **t.product(t.count)), v, u, m, t.count, t.columns, t.into,
-            v_plane, t.into, 1, 0, t.panel_size, 0, m_plane, t.planes, 0, n=n, chunks=b.chunks(n, work),
+            v_plane, t.into, 1, 0, t.panel_size, 0, m_plane, t.panels, 0, n=n, chunks=b.chunks(n, work),
         )  # fmt: skip
     b.launch(
         t.kernel(kernels.tiles_out, TURNED=int(turned)), m, y, patch, x, w, *t.y_size, t.out, *t.grid, 0, m_plane,
@@ -192,7 +194,7 @@ def filter_gradient(b: Binding, g: Geometry, x: Buffer, grad: Buffer, dw: Buffer
         )  # fmt: skip
         b.launch(
             kernels.multiply.specialise(T=TYPES[x.dtype], **t.product(t.into)), v, m, u, t.into, t.columns, n,
-            v_plane, 1, t.into, m_plane, gemm.panel_width(x.dtype), t.columns, u_plane, t.planes, i,
+            v_plane, 1, t.into, m_plane, gemm.panel_width(x.dtype), t.columns, u_plane, t.panels, i,
             n=units, chunks=b.chunks(units, n * t.into * t.columns * t.planes),
         )  # fmt: skip
     b.launch(

@@ -234,6 +234,12 @@ def test_convert(rng, capsys):
     assert back.dtype == "float64"
     np.testing.assert_allclose(back.predict(X), net.predict(X), rtol=1e-5)
     assert run("summary", "small.cfg") == 0 and "Convolutional" in capsys.readouterr().out
+    with open("wide.cfg", "w") as file:
+        file.write(CFG.replace("width=8", "width=200").replace("height=8", "height=150"))
+    assert run("check", "wide.cfg", "--points", 1) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("wide.cfg is checked on images of 32 x 32 instead of 150 x 200.")
+    assert "Every gradient is right" in text
 
     np.savez("odd.npz", weight=np.zeros(3))
     os.remove("small.cfg")

@@ -89,3 +89,12 @@ def test_refuses():
     net.compile("adam", "cross_entropy")
     with pytest.raises(pb.ShapeError, match="check_gradients: X has shape"):
         net.check_gradients(np.zeros((3, 4)), np.zeros(3, int))
+
+
+def test_an_input_of_single_precision_is_widened():
+    net = nn.Network([nn.Input(3, dtype="float32"), nn.Connected(2, activation="tanh")])
+    assert net.astype("float64").inputs[0].output.dtype == "float64"
+    seen = []
+    report = net.check_gradients(points=3, progress=lambda *step: seen.append(step))
+    assert report.right and report.largest(1) < 1e-9 and len(report.errors[1]) == 3
+    assert [done for _, done, _ in seen] == list(range(9)) and {total for *_, total in seen} == {9}

@@ -178,7 +178,7 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("--framework", choices=["numpy", "torch", "jax", "pullback"], help="(default: found out)")
     check.add_argument("--orders", type=int, choices=[1, 2], default=2, help="1: not the gradient's own gradient")
     check.add_argument("--data", metavar="DATA", help="for a network: mnist5k, or an .npz file with X and y")
-    check.add_argument("--samples", type=whole, default=4, help="for a network: rows per draw (default: 4)")
+    check.add_argument("--samples", type=whole, default=2, help="for a network: rows per draw (default: 2)")
     check.add_argument("--points", type=whole, help="draws per input (default: 3, for a network 2)")
     check.add_argument("--seed", type=natural, default=0, help="of the draws (default: 0)")
 

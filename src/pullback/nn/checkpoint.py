@@ -14,6 +14,8 @@ from ..graph import SharedVariable, TensorType
 from .arrays import about
 from .configuration import decode, encode
 from .history import History
+from .layers.base import Layer
+from .layers.basic import Input
 
 if TYPE_CHECKING:
     from .network import Network
@@ -73,7 +75,7 @@ def restore(saved: Snapshot, dtype: str | None = None) -> "Network":
             )
         network = Network.__new__(Network)
         network._set_up(
-            [decode(layer) for layer in described["layers"]],
+            [_as_dtype(decode(layer), dtype) for layer in described["layers"]],
             described["outputs"],
             dtype or described["dtype"],
             described["seed"],
@@ -101,6 +103,12 @@ def restore(saved: Snapshot, dtype: str | None = None) -> "Network":
     if unused:
         raise FormatError(f"it holds {min(unused)!r}, which no layer owns")
     return network
+
+
+def _as_dtype(layer: Layer, dtype: str | None) -> Layer:
+    """The same layer; an Input of floats takes those of `dtype`."""
+    floating = isinstance(layer, Input) and (layer.dtype or "").startswith("float")
+    return replace(layer, dtype=dtype) if dtype is not None and floating else layer
 
 
 def save(network: "Network", path: str | Path) -> None:

@@ -438,7 +438,14 @@ class Network:
         return results[0] if len(results) == 1 else results
 
     def check_gradients(
-        self, X: Any = None, y: Any = None, *, samples: int = 4, points: int = 2, seed: int = 0
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        samples: int = 4,
+        points: int = 2,
+        seed: int = 0,
+        progress: Callable[[str, int, int], None] | None = None,
     ) -> "Report":
         """Prove the gradient of the cost with respect to every parameter and input against extrapolated differences, in
         float64, with layers as in training, at points within about a thousandth of the parameters' values.
@@ -450,6 +457,7 @@ class Network:
                 differences; such draws are redrawn and counted.
             points: how many batches are tried.
             seed: of the draws.
+            progress: called with (a parameter's name, how many checks are done, how many there are) before each check.
 
         Returns:
             A Report with the error of each parameter by |v.g - FD| / max(|v.g|, |FD|, 1e-3 |v||g|).
@@ -459,7 +467,7 @@ class Network:
         """
         from .checking import check_gradients
 
-        return check_gradients(self, X, y, samples, points, seed)
+        return check_gradients(self, X, y, samples, points, seed, progress)
 
     def gradient_flow(self, X: Any, y: Any, *, samples: int = 256, seed: int = 0) -> "GradientFlow":
         """How the signal runs forward and the gradient backward, layer by layer: sizes, saturated activations, dead

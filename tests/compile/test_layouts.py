@@ -72,7 +72,9 @@ def test_large_turning_copies(order, dtype, rng):
     assert np.array_equal(run(lambda v: pb.reshape(pb.transpose(v, order), (-1,)), x), x.transpose(order).reshape(-1))
 
 
-@pytest.mark.parametrize("shape", [(4000, 3), (129, 3), (7, 11, 5), (2, 64, 1, 10), (1000, 1)])
+@pytest.mark.parametrize(
+    "shape", [(4000, 3), (129, 3), (7, 11, 5), (2, 64, 1, 10), (1000, 1), (2000, 50), (3, 500, 20), (4099, 7)]
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_short_rows_with_broadcast_operands(shape, dtype, rng):
     x, row = rng.standard_normal(shape).astype(dtype), rng.standard_normal(shape[-1]).astype(dtype)

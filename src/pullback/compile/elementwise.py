@@ -9,7 +9,7 @@ from ..kernels import copies
 from ..ops.elementwise import BroadcastLike, Cast, Elementwise
 from ..rewrites.fuse import Fused, has_formula
 from .binding import Binding, Declined, binds
-from .buffers import Buffer
+from .buffers import Buffer, contiguous_strides
 from .loops import COMPUTED, STORED, Loop, loop_kernel, merge_axes, substitute
 
 LETTERS = "xyz"
@@ -19,9 +19,9 @@ MOVED_AS = {
     "uint64": codegen.i64, "int8": codegen.i8, "uint8": codegen.i8, "bool": codegen.i8,
 }  # fmt: skip
 SCATTERED = 256  # elements, from which on it pays to copy an operand that lies in steps rather than to gather it
-SHORT = 32  # elements in a row, up to which several rows are taken as one where that can be done
 LONG_ROWS = 128  # elements that lie together in the source of a copy that turns them
-REPEATED = 512  # elements of a row that was repeated for it
+SHORT = 64  # elements in a row, below which what happens at its end matters
+LONG = 1024  # elements in a row made of several
 
 
 @binds(Elementwise, Cast, Fused)
@@ -35,10 +35,12 @@ def bind_elementwise(node: Apply, b: Binding) -> None:
     # another input reads the same memory in another order (as in x + x.T)
     whole = [x for x in b.inputs if x.shape == shape and x.is_contiguous]
     candidates = [x for x in whole if all(y in whole for y in b.inputs if y.storage is x.storage)]
-    results = [b.output(j, next((x for x in candidates if b.can_reuse(x, j)), None)) for j in range(len(outputs))]
-    pairs = [(result, x) for result in results for x in candidates]
     operands = [b.contiguous(x) if x.shape == shape and _is_scattered(x) else x for x in b.inputs]
-    loop = merge_axes(shape, [*(spread(x, shape) for x in operands), *(r.strides for r in results)])
+    walked = [spread(x, shape) for x in operands]
+    reuse = candidates if _is_smooth(merge_axes(shape, [*walked, contiguous_strides(shape)])) else []
+    results = [b.output(j, next((x for x in reuse if b.can_reuse(x, j)), None)) for j in range(len(outputs))]
+    pairs = [(result, x) for result in results for x in candidates]
+    loop = merge_axes(shape, [*walked, *(r.strides for r in results)])
     _launch(b, loop, [*operands, *results], len(operands), body.statements, body.results, pairs)
 
 
@@ -73,29 +75,44 @@ def _launch(
     b.launch(kernel, *operands, *loop.arguments, n=n, chunks=chunks, in_place=in_place, reads=reads)
 
 
-def _rows_taken_together(b: Binding, loop: Loop, operands: list[Buffer]) -> tuple[Loop, list[Buffer]]:
-    """Several rows as one where rows are short, as pixels of three channels are.
+def _is_smooth(loop: Loop) -> bool:
+    """Whether few vectors are cut off by the end of a row.
 
-    Every operand goes on from row to row, or is the same row each time, which is then written out as often.
+    Where many are, a processor that has just stored such a vector lets the next load from the same memory wait.
     """
-    if len(loop.lengths) < 2 or loop.lengths[-1] > SHORT or prod(loop.lengths[-2:]) < 8 * REPEATED:
+    n = loop.lengths[-1] * _together(loop)
+    return len(loop.lengths) == 1 or n % codegen.VL == 0 or n >= SHORT
+
+
+def _together(loop: Loop) -> int:
+    """How many rows can be taken as one where rows are short or don't end with a vector, as pixels of three channels.
+
+    Every operand goes on from row to row, or is the same row each time.
+    """
+    if len(loop.lengths) < 2 or prod(loop.lengths[-2:]) < 4 * LONG:
+        return 1
+    rows, n = loop.lengths[-2:]
+    same = [s for s in loop.strides if s[-1] == 1 and not any(s[:-1])]
+    if n % codegen.VL == 0 or not same or any(s[-2] != n * s[-1] for s in loop.strides if s not in same):
+        return 1
+    fitting = [k for k in range(LONG // n, 1, -1) if rows % k == 0]
+    return next((k for k in fitting if k * n % codegen.VL == 0), fitting[0] if fitting else 1)
+
+
+def _rows_taken_together(b: Binding, loop: Loop, operands: list[Buffer]) -> tuple[Loop, list[Buffer]]:
+    """Several rows as one, with what is the same in each row written out as often."""
+    together = _together(loop)
+    if together == 1:
         return loop, operands
     *outer, rows, n = loop.lengths
-    together = next((k for k in range(REPEATED // n, 1, -1) if rows % k == 0), 1)
-    same = [k for k, (*_, across, along) in enumerate(loop.strides) if across == 0 and along == 1]
-    others = [s for k, s in enumerate(loop.strides) if k not in same]
-    if together < 4 or not same or any(across != n * along for *_, across, along in others):
-        return loop, operands
-    strides = list(loop.strides)
-    for k in same:
-        if any(strides[k][:-2]):
-            return loop, operands
-        repeated = b.scratch((together, n), operands[k].dtype)
-        row = operands[k].window((together, n), (0, 1), 0)
-        launch_formula(b, "x", [row], repeated, reads=[row])
-        operands[k] = repeated
-    strides = [(*s[:-2], s[-2] * together, s[-1]) for s in strides]
-    return Loop((*outer, rows // together, n * together), tuple(strides)), operands
+    for k, strides in enumerate(loop.strides):
+        if strides[-1] == 1 and not any(strides[:-1]):
+            repeated = b.scratch((together, n), operands[k].dtype)
+            row = operands[k].window((together, n), (0, 1), 0)
+            launch_formula(b, "x", [row], repeated, reads=[row])
+            operands[k] = repeated
+    strides = tuple((*s[:-2], s[-2] * together, s[-1]) for s in loop.strides)
+    return Loop((*outer, rows // together, n * together), strides), operands
 
 
 def spread(buffer: Buffer, shape: tuple[int, ...]) -> tuple[int, ...]:

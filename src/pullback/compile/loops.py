@@ -102,13 +102,11 @@ def _text(loop: Loop, scalars: Sequence[str], n_inputs: int, statements: Sequenc
         head.append("    for i in vrange(lo, hi):")
         pointers, indent, tail = "p", "        ", []
     else:
-        head += _counters(depth)
-        head.append(f"    for {'i0' if depth == 2 else 'row'} in range(lo, hi):")
-        for k in moving:
-            head.append(f"        q{k} = p{k} + ({' + '.join(f'i{a} * s{k}_{a}' for a in range(depth - 1))})")
+        head += _first_row(depth, moving)
+        head.append("    for row in range(lo, hi):")
         head += [f"        v{k} = q{k}[0]" for k in range(n_inputs) if inner[k] == "one" and not fixed[k]]
         head.append(f"        for i in vrange(0, n{depth - 1}):")
-        pointers, indent, tail = "q", "            ", _count_on(depth)
+        pointers, indent, tail = "q", "            ", _next_row(depth, moving)
     where = {"one": "0", "next": "i", "back": "-i", "step": "i * step{k}"}
     body = [
         f"v{k} = {pointers}{k}[{where[inner[k]]}]".format(k=k) for k in moving if k < n_inputs and inner[k] != "one"
@@ -120,19 +118,25 @@ def _text(loop: Loop, scalars: Sequence[str], n_inputs: int, statements: Sequenc
     return "\n".join([*head, *(indent + line for line in body), *tail]) + "\n"
 
 
-def _counters(depth: int) -> list[str]:
-    """The indices i0, i1, ... of the row number `lo`."""
+def _first_row(depth: int, operands: Sequence[int]) -> list[str]:
+    """The indices i0, i1, ... of the row number `lo`, and pointers to it."""
     lines, rest = [], "lo"
     for a in range(depth - 2, 0, -1):
         lines += [f"    i{a} = {rest} % n{a}", f"    r{a} = {rest} // n{a}"]
         rest = f"r{a}"
-    return [*lines, f"    i0 = {rest}"] if depth > 2 else []
+    indices = [rest, *(f"i{a}" for a in range(1, depth - 1))]
+    for k in operands:
+        offset = " + ".join(f"{i} * s{k}_{a}" for a, i in enumerate(indices))
+        lines.append(f"    q{k} = p{k} + ({offset})")
+    return lines
 
 
-def _count_on(depth: int) -> list[str]:
-    """To the next row: the last index goes on, and carries."""
-    lines, indent = [], "        "
-    for a in range(depth - 2, 0, -1):
+def _next_row(depth: int, operands: Sequence[int]) -> list[str]:
+    """To the next row: the last index goes on, and where it comes to its end the one before does."""
+    indent, last = "        ", depth - 2
+    lines = [f"{indent}q{k} = q{k} + s{k}_{last}" for k in operands]
+    for a in range(last, 0, -1):
         lines += [f"{indent}i{a} += 1", f"{indent}if i{a} == n{a}:", f"{indent}    i{a} = 0"]
         indent += "    "
-    return [*lines, f"{indent}i0 += 1"] if depth > 2 else []
+        lines += [f"{indent}q{k} = q{k} + (s{k}_{a - 1} - n{a} * s{k}_{a})" for k in operands]
+    return lines

@@ -88,6 +88,8 @@ NAMED = {
     "flipped": case((8, 7), 5, 6, (3, 2), padding=1, flip=True),
     "1-D": case((23,), 7, 17, 4, padding=2),
     "1-D with stride, channels first": case((31,), 5, 9, 5, stride=3, padding=((2, 1),), last=False),
+    "1-D, long": case((1500,), 3, 17, 5, batch=1, padding=2),
+    "1-D, long, with stride and dilation": case((2300,), 5, 9, 3, batch=1, stride=2, dilation=3),
     "3-D": case((5, 6, 7), 4, 9, 3, padding=1),
     "3-D with stride": case((7, 6, 5), 3, 4, (3, 2, 2), stride=(2, 1, 2), padding=((1, 0), (0, 1), (1, 1)), last=False),
     "3-D grouped, dilated": case((7, 7, 6), 2, 3, 2, groups=2, dilation=(2, 1, 3)),
@@ -145,7 +147,9 @@ def test_nan_and_infinity_stay_where_they_are():
     assert np.isfinite(y[~touched]).all()
 
 
-THREAD_CASES = ["lenet's second", "3x3", "3x3 with stride 2", "first layer of three channels", "depthwise", "3-D"]
+THREAD_CASES = [
+    "lenet's second", "3x3", "3x3 with stride 2", "first layer of three channels", "depthwise", "3-D", "1-D, long",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", THREAD_CASES)

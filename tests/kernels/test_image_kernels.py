@@ -45,8 +45,8 @@ def test_direct_convolution(columns):
     x, w, y = floats(3, 4, 2), floats(2, 4, columns, seed=1), floats(2, 3, columns, seed=2)
     rest = columns % (2 * VL)
     shape = dict(LOW=3, HIGH=3, NV=2, TAIL=-(-rest // VL), RAGGED=int(rest % VL != 0))
-    lines, steps = table((0, 0), (8, 3 * columns)), table((0, 0))
-    arguments = 1, 2, 4, 3, columns, 1, 2, 8, 0, 4 * columns, columns, columns, 1
+    lines, steps = table((0, 0, 3), (8, 3 * columns, 3)), table((0, 0))
+    arguments = 1, 2, 4, columns, 1, 2, 8, 0, 4 * columns, columns, columns
     _, _, y, *_ = run(conv.convolve.specialise(T=f32, **shape), x, w, y, lines, steps, *arguments, n=2)
     for line in range(2):
         for column in range(3):
@@ -58,8 +58,8 @@ def test_filter_gradient_sums_blocks_and_parts():
     line, size = 4 * CHANNELS, 4 * CHANNELS
     x, g, w = floats(4, 5, 2), floats(4, 4, CHANNELS, seed=1), floats(2, 4, CHANNELS, seed=2)
     instance = conv.filter_gradient.specialise(T=f32, LOW=4, HIGH=4, NV=2, TAIL=2, RAGGED=1)
-    blocks, taps = table((0, 0, 1), (10, line, 2), (30, 3 * line, 1)), table((0, 0))
-    arguments = 3, 2, 1, 4, 4, CHANNELS, 1, 10, 2, 0, line, CHANNELS, CHANNELS, size, 1
+    blocks, taps = table((0, 0, 1, 4), (10, line, 2, 4), (30, 3 * line, 1, 4)), table((0, 0))
+    arguments = 3, 2, 1, 4, CHANNELS, 1, 10, 2, 0, line, CHANNELS, CHANNELS, size, 1
     _, _, w, *_ = run(instance, x, g, w, blocks, taps, *arguments, n=2)
     windows = np.stack([x[:, j : j + 2].reshape(4, 4) for j in range(4)], 1)
     np.testing.assert_array_equal(w[0], np.einsum("ljd,ljk->dk", windows[:1], g[:1]))

@@ -54,15 +54,15 @@ def panel_tile(
 @kernel
 def convolve(
     x: ptr(T), w: ptr(T), y: ptr(T), lines: ptr(i64), steps: ptr(i64),
-    step_count: i64, taps: i64, depth: i64, width: i64, columns: i64, groups: i64,
-    x_column: i64, x_tap: i64, x_group: i64, w_tap: i64, w_k: i64, y_column: i64, tiles: i64,
+    step_count: i64, taps: i64, depth: i64, columns: i64, groups: i64,
+    x_column: i64, x_tap: i64, x_group: i64, w_tap: i64, w_k: i64, y_column: i64,
     LOW: i64, HIGH: i64, NV: i64, TAIL: i64, RAGGED: i64, lo: i64, hi: i64,
 ):  # fmt: skip
-    """y[line, column, k] = sum over steps, taps and depth of x w, for the output lines [lo, hi) of `width` columns.
+    """y[line, column, k] = sum over steps, taps and depth of x w, for the output lines [lo, hi).
 
-    lines: where each output line begins to read x, and where it begins in y. steps: where each step begins, from there,
-    in x, and in w. A step has `taps` down the filters, and each tap a stretch of x without gaps, `depth` long: a filter
-    line of all its channels, or the channels of one place. `columns`: filters of one group.
+    lines: where each output line begins to read x, where it begins in y, and how many columns it has. steps: where each
+    step begins, from there, in x, and in w. A step has `taps` down the filters, and each tap a stretch of x without
+    gaps, `depth` long: a filter line of all its channels, or the channels of one place. `columns`: filters of a group.
     """
     panels = (columns + NV * VL - 1) // (NV * VL)
     for first in range(lo, hi, LINES_TOGETHER):
@@ -71,8 +71,10 @@ def convolve(
             g = u // panels
             k = u % panels * NV * VL
             for line in range(first, last):
-                xl = x + (lines[2 * line] + g * x_group)
-                yl = y + (lines[2 * line + 1] + g * columns + k)
+                xl = x + (lines[3 * line] + g * x_group)
+                yl = y + (lines[3 * line + 1] + g * columns + k)
+                width = lines[3 * line + 2]
+                tiles = (width + HIGH - 1) // HIGH
                 for t in range(tiles):
                     c = t * width // tiles
                     m = (t + 1) * width // tiles - c
@@ -87,14 +89,14 @@ def convolve(
 @kernel
 def filter_gradient(
     x: ptr(T), g: ptr(T), w: ptr(T), blocks: ptr(i64), taps: ptr(i64),
-    block_count: i64, parts: i64, tap_count: i64, depth: i64, width: i64, columns: i64, groups: i64,
+    block_count: i64, parts: i64, tap_count: i64, depth: i64, columns: i64, groups: i64,
     x_line: i64, x_column: i64, x_group: i64, g_line: i64, g_column: i64, w_k: i64, w_part: i64, tiles: i64,
     LOW: i64, HIGH: i64, NV: i64, TAIL: i64, RAGGED: i64, lo: i64, hi: i64,
 ):  # fmt: skip
     """w[part, tap, depth, k] = sum of x g over the lines of the part's blocks.
 
-    blocks: where each begins in x and in g, and how many lines it has; a block stays in cache while all taps read it.
-    taps: where each begins, from there, in x, and in w. lo, hi: units (part, group, tap, panel).
+    blocks: where each begins in x and in g, and how many lines and columns it has; a block stays in cache while all
+    taps read it. taps: where each begins, from there, in x, and in w. lo, hi: units (part, group, tap, panel).
     """
     panels = (columns + NV * VL - 1) // (NV * VL)
     per_part = groups * tap_count * panels
@@ -103,9 +105,10 @@ def filter_gradient(
         end = min(hi, (part + 1) * per_part)
         first = part * block_count // parts
         for block in range(first, (part + 1) * block_count // parts):
-            xb = x + blocks[3 * block]
-            gb = g + blocks[3 * block + 1]
-            lines = blocks[3 * block + 2]
+            xb = x + blocks[4 * block]
+            gb = g + blocks[4 * block + 1]
+            lines = blocks[4 * block + 2]
+            width = blocks[4 * block + 3]
             for u in range(begin, end):
                 k = u % panels * NV * VL
                 tap = u // panels % tap_count

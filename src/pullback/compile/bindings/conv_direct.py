@@ -16,8 +16,10 @@ from .conv_geometry import Axis, Geometry, adjoint_filters
 from .linear import TYPES
 
 BLOCK_BYTES = 1 << 19  # of images and gradients that all taps of the filters' gradient read while they are in cache
-FEW_UNITS = 16  # with fewer of them the filters' gradient is also cut along the lines, into PARTS
+FEW_UNITS = 16  # with fewer of them work is also cut along the lines (the filters' gradient into PARTS)
 PARTS = 8
+SHORTEST_PIECE = 4 * gemm.TALLEST  # of a line that is cut so that there is something to share out
+LONGEST_PIECE = 1024  # of a line whose products are added up in registers before they are added to the rest
 WINDOW_BYTES = 1 << 25  # of one image's windows, at most
 MOVED = 4  # multiply-adds in whose time one element of a window is added to an image
 
@@ -86,7 +88,9 @@ def convolve(b: Binding, x: Buffer, w: Buffer, y: Buffer, walks: Sequence[Walk])
     w_d, w_h, w_w, w_k = w.strides[:4]
     merged = groups == 1 and wide.dilation == wide.skip == 1  # a filter's line lies in x without gaps
     columns = Walk(1, 1) if merged else wide
-    lines = lines_of(x, y, walks)
+    outer = x.shape[0] * deep.count * high.count
+    pieces = 1 if outer >= FEW_UNITS else min(-(-FEW_UNITS // outer), -(-wide.count // SHORTEST_PIECE))
+    lines = lines_of(x, y, walks, pieces)
     first = deep.tap * w_d + high.tap * w_h + wide.tap * w_w
     steps = table(
         grid((deep.taps, deep.dilation * x_d), (columns.taps, columns.dilation * x_w)),
@@ -96,12 +100,14 @@ def convolve(b: Binding, x: Buffer, w: Buffer, y: Buffer, walks: Sequence[Walk])
     if not all(k.taps for k in walks):  # no filter's tap falls on these images: zeros
         steps, taps = table(0, 0), 0
     n = lines.shape[0]
-    tiles, low, high_m = gemm.tile_heights(wide.count)
     b.launch(
-        kernels.convolve.specialise(T=TYPES[x.dtype], LOW=low, HIGH=high_m, **panel(line // groups, x.dtype)),
-        x, w, y, lines, steps, steps.shape[0], taps, depth, wide.count, line // groups, groups,
-        wide.stride * x_w, high.dilation * x_h, into, high.skip * w_h, w_k, wide.step * y.strides[3], tiles,
-        n=n, chunks=b.chunks(n, n * wide.count * steps.shape[0] * taps * depth * line),
+        kernels.convolve.specialise(
+            T=TYPES[x.dtype], **tile_rows(wide.count // pieces, -(-wide.count // pieces)),
+            **panel(line // groups, x.dtype),
+        ),
+        x, w, y, lines, steps, steps.shape[0], taps, depth, line // groups, groups,
+        wide.stride * x_w, high.dilation * x_h, into, high.skip * w_h, w_k, wide.step * y.strides[3],
+        n=n, chunks=b.chunks(n, outer * wide.count * steps.shape[0] * taps * depth * line),
     )  # fmt: skip
 
 
@@ -113,15 +119,16 @@ def filter_gradient(b: Binding, g: Geometry, x: Buffer, grad: Buffer, dw: Buffer
     columns = 1 if merged else wide.size
     depth = wide.size * g.into if merged else g.into
     x_line, g_line = high.stride * x.strides[2], grad.strides[2]
-    pieces = min(high.count, -(-high.count * (x_line + g_line) * x.itemsize // BLOCK_BYTES))
-    starts = np.arange(pieces) * high.count // pieces
-    planes = (g.images, x.strides[0]), (deep.count, deep.stride * x.strides[1])
-    g_planes = (g.images, grad.strides[0]), (deep.count, grad.strides[1])
+    starts, widths = cuts(wide.count, -(-wide.count // LONGEST_PIECE))
+    bytes_of_line = (x_line + g_line) * x.itemsize // widths.size
+    firsts, heights = cuts(high.count, min(high.count, -(-high.count * bytes_of_line // BLOCK_BYTES)))
+    planes = grid((g.images, x.strides[0]), (deep.count, deep.stride * x.strides[1]))
+    g_planes = grid((g.images, grad.strides[0]), (deep.count, grad.strides[1]))
     blocks = table(
-        (grid(*planes)[:, None] + starts * x_line).ravel(),
-        (grid(*g_planes)[:, None] + starts * g_line).ravel(),
-        np.tile(np.diff(starts, append=high.count), g.images * deep.count),
-    )
+        planes[:, None, None] + firsts[:, None] * x_line + starts * wide.stride * x.strides[3],
+        g_planes[:, None, None] + firsts[:, None] * g_line + starts * grad.strides[3],
+        heights[:, None], widths,
+    )  # fmt: skip
     sizes = deep.size, high.size, columns
     taps = table(
         grid(*((n, a.dilation * s) for n, a, s in zip(sizes, g.axes, x.strides[1:]))),
@@ -134,7 +141,7 @@ def filter_gradient(b: Binding, g: Geometry, x: Buffer, grad: Buffer, dw: Buffer
     tiles, low, high_m = gemm.tile_heights(depth)
     b.launch(
         kernels.filter_gradient.specialise(T=TYPES[x.dtype], LOW=low, HIGH=high_m, **shape),
-        x, grad, target, blocks, taps, blocks.shape[0], parts, taps.shape[0], depth, wide.count, g.out, g.groups,
+        x, grad, target, blocks, taps, blocks.shape[0], parts, taps.shape[0], depth, g.out, g.groups,
         x_line, wide.stride * x.strides[3], g.into, g_line, grad.strides[3], dw.strides[3], dw.size, tiles,
         n=units * parts, chunks=b.chunks(units * parts, g.pixels * dw.size),
     )  # fmt: skip
@@ -208,13 +215,30 @@ def panel(columns: int, dtype: str) -> dict[str, int]:
     return {"NV": vectors, "TAIL": -(-rest // codegen.VL), "RAGGED": int(rest % codegen.VL != 0)}
 
 
-def lines_of(x: Buffer, y: Buffer, walks: Sequence[Walk]) -> Buffer:
-    """A table of where each output line begins to read x, and where it begins in y."""
-    starts = sum(k.start * s for k, s in zip(walks, x.strides[1:]))
-    places = sum(k.place * s for k, s in zip(walks, y.strides[1:]))
+def lines_of(x: Buffer, y: Buffer, walks: Sequence[Walk], pieces: int) -> Buffer:
+    """A table of where each output line, cut into pieces, begins to read x, where in y, and how many columns it has."""
+    starts, widths = cuts(walks[2].count, pieces)
     reads = [(x.shape[0], x.strides[0]), *((k.count, k.stride * s) for k, s in zip(walks[:2], x.strides[1:]))]
     writes = [(y.shape[0], y.strides[0]), *((k.count, k.step * s) for k, s in zip(walks[:2], y.strides[1:]))]
-    return table(starts + grid(*reads), places + grid(*writes))
+    first_read = sum(k.start * s for k, s in zip(walks, x.strides[1:]))
+    first_written = sum(k.place * s for k, s in zip(walks, y.strides[1:]))
+    return table(
+        first_read + grid(*reads)[:, None] + starts * walks[2].stride * x.strides[3],
+        first_written + grid(*writes)[:, None] + starts * walks[2].step * y.strides[3],
+        widths,
+    )
+
+
+def cuts(count: int, pieces: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where each of so many equal pieces begins, and how long it is."""
+    starts = np.arange(pieces) * count // pieces
+    return starts, np.diff(starts, append=count)
+
+
+def tile_rows(least: int, most: int) -> dict[str, int]:
+    """The constants that say how a kernel cuts `least` or `most` rows (at most one more) evenly into tiles."""
+    tiles, _, high = gemm.tile_heights(most)
+    return {"LOW": max(1, least // tiles), "HIGH": high}
 
 
 def grid(*axes: tuple[int, int]) -> np.ndarray:

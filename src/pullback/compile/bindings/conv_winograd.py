@@ -10,6 +10,7 @@ from ...kernels import gemm
 from ...kernels import winograd as kernels
 from ..binding import Binding
 from ..buffers import Buffer
+from .conv_direct import tile_rows
 from .conv_geometry import Axis, Geometry
 from .linear import TYPES
 
@@ -96,9 +97,7 @@ class Tiling:
     def product(self, rows: int, least: int | None = None) -> dict[str, int]:
         """The constants of a product with `columns` columns and `rows` rows, or `least` of them at times."""
         vectors = gemm.tile_vectors(self.dtype)
-        tiles, _, high = gemm.tile_heights(rows)
-        low = min((least or rows) // tiles, rows // tiles)
-        return {"LOW": low, "HIGH": high, "NV": vectors, "TAIL": self.columns // codegen.VL % vectors}
+        return {**tile_rows(least or rows, rows), "NV": vectors, "TAIL": self.columns // codegen.VL % vectors}
 
 
 def whole(channels: int) -> int:

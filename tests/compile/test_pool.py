@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.errors import ShapeError
-from pullback.ops.geometry import Windows
+from pullback.ops.geometry import AdaptiveWindows, Windows
 from pullback.ops.pool import AvgPool, AvgPoolGrad, MaxPool, PoolGather, PoolScatter
 from tests.compile.agreement import assert_close, assert_same_on_any_threads, native, reference, under_isa
 
@@ -31,6 +31,11 @@ NAMED = {
     "apart": (windows((2, 1), 3), (2, 8, 9, 6), (1, 2)),
     "channels first": (windows(2), (3, 5, 8, 6), (2, 3)),
     "whole image": (windows((5, 6)), (4, 5, 6, 18), (1, 2)),
+    "stride and dilation share no factor": (windows(3, (2, 3), 1, (3, 2)), (2, 13, 14, 5), (1, 2)),
+    "three axes": (Windows((2, 3, 2), (1, 2, 2), ((0, 1), (1, 0), (0, 0)), (1, 1, 2)), (2, 5, 7, 6, 17), (1, 2, 3)),
+    "three axes, channels first": (Windows((2,) * 3, (2,) * 3, ((0, 0),) * 3, (1,) * 3), (2, 3, 4, 5, 6), (2, 3, 4)),
+    "windows that share an image": (AdaptiveWindows((3, 4)), (2, 7, 9, 18), (1, 2)),
+    "as many windows as cells": (AdaptiveWindows((5, 2)), (2, 3, 5, 4), (3, 1)),
     "one axis": (Windows((3,), (2,), ((1, 1),), (1,)), (2, 13, 17), (1,)),
     "one axis, channels first": (Windows((2,), (2,), ((0, 0),), (1,)), (2, 5, 12), (2,)),
 }  # fmt: skip

@@ -195,18 +195,29 @@ def test_rows_are_normalised_and_pulled_back(columns):
 
 @pytest.mark.parametrize("dtype", [f32, f64])
 def test_pooling_kernels(dtype):
-    """Windows of 2x3 cells, two down and one across apart, with padding; NaN among the cells."""
+    """Windows of 2x3 cells, two down and one across apart, over images of 5x4 with padding; NaN among the cells."""
     x = floats(2, 5, 4, CHANNELS).astype(dtype.dtype)
     x[1, 2, 2, 1] = np.nan
     y, index = np.zeros((2, 3, 4, CHANNELS), dtype.dtype), np.zeros((2, 3, 4, CHANNELS), np.int32)
-    sizes = 5, 4, CHANNELS, 3, 4, 2, 3, 2, 1, 1, 1, 1, 1
-    _, y, index = run(pool.max_pool.specialise(T=dtype, PLACES=1), x, y, index, *sizes, n=6)
-    flat = x.reshape(2, 20, CHANNELS)
+    cells = table((0, 1), (0, 1), (1, 2), (3, 2), (0, 2), (0, 3), (1, 3), (2, 2))
+    windows = table((0, 1), (0, 1), (1, 1), (1, 1), (2, 1), (2, 1), (0, 2), (0, 3), (1, 3), (2, 2))
+    sizes = 1, 5, 4, CHANNELS, 1, 3, 4, 1, 1, 1
+    _, y, index, _ = run(pool.max_pool.specialise(T=dtype, PLACES=1), x, y, index, cells, *sizes, n=6)
     places = index.reshape(2, 12, CHANNELS)
-    np.testing.assert_array_equal(np.take_along_axis(flat, places, 1), y.reshape(places.shape))
-    dx = np.zeros_like(x)
-    _, _, added = run(pool.scatter_add.specialise(T=dtype), np.ones_like(y), index, dx, 12, CHANNELS, 20, n=2)
-    assert added.sum() == index.size
-    weights = floats(3, 4).astype(y.dtype)
-    run(pool.window_sums.specialise(T=dtype), np.nan_to_num(x), y, weights, *sizes, n=6)
-    run(pool.spread_windows.specialise(T=dtype), np.nan_to_num(y), dx, weights, *sizes, n=2)
+    np.testing.assert_array_equal(
+        np.take_along_axis(x.reshape(2, 20, CHANNELS), places, 1), y.reshape(places.shape)
+    )
+    g = floats(*y.shape, seed=1).astype(dtype.dtype)
+    _, _, dx = run(pool.scatter_add.specialise(T=dtype), g, index, 0 * x, 12, CHANNELS, 20, n=2)
+    assert dx.sum() == g.sum()
+    halves = table((0, 1), (0, 1), (0, 1), (1, 1), (1, 1), (0, 0), (0, 1), (0, 1), (1, 1), (1, 1))
+    best = np.zeros((2, 2, 2, CHANNELS), np.int32) + np.int32([[0, 7], [8, 15]])[..., None]
+    g = floats(2, 2, 2, CHANNELS, seed=1).astype(dtype.dtype)
+    _, _, dx, _ = run(pool.pull_back_apart.specialise(T=dtype), g, best, 0 * x, halves, *sizes[:5], 2, 2, 1, 1, 1, n=10)
+    np.testing.assert_array_equal(dx[:, [0, 1, 2, 3], [0, 3, 0, 3]], g.reshape(2, 4, CHANNELS))
+    assert dx.sum() == g.sum()
+    x, weights = np.nan_to_num(x), floats(3, 4).astype(dtype.dtype)
+    _, sums, *_ = run(pool.window_sums.specialise(T=dtype), x, y, weights, cells, *sizes, n=6)
+    g = floats(*y.shape, seed=2).astype(dtype.dtype)
+    _, dx, *_ = run(pool.pull_back_sums.specialise(T=dtype), g, x, weights, windows, *sizes, n=10)
+    np.testing.assert_array_equal(np.vdot(sums, g), np.vdot(dx, x))

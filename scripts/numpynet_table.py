@@ -338,14 +338,13 @@ TIMED: list[tuple[str, Callable[[], npn.BaseLayer], float, float]] = [  # NumPyN
 ]
 
 
-def best_time(run: Callable[[], Any], rounds: int = 30) -> float:
-    """The shortest of several runs, in ms."""
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
+def best_time(run: Callable[[], Any], seconds: float = 3.0) -> float:
+    """The shortest of the runs that fit into some seconds, in ms."""
+    best, end = np.inf, time.perf_counter() + seconds
+    while (start := time.perf_counter()) < end:
         run()
-        times.append(time.perf_counter() - start)
-    return 1e3 * min(times)
+        best = min(best, time.perf_counter() - start)
+    return 1e3 * best
 
 
 def timed(make: Callable[[], npn.BaseLayer], dtype: str) -> float:

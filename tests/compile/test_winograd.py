@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.ops.conv import Convolution, ConvolutionGradFilters, ConvolutionGradInputs
-from tests.compile.agreement import assert_close, native, reference, under_isa
+from tests.compile.agreement import assert_close, assert_same_on_any_threads, native, reference, under_isa
 from tests.compile.test_conv import Case, case
 
 # pixels that make whole tiles, and that don't; channels that fill vectors, and that don't
@@ -97,6 +97,14 @@ def test_filters_are_transformed_again_when_they_change():
         weights.set_value(w * np.float32(scale))
         (expected,) = reference(Convolution(one.filtering), x, w * np.float32(scale))
         np.testing.assert_allclose(f(x), expected, atol=1e-3)
+
+
+def test_a_function_goes_on_with_more_threads_than_it_was_planned_for():
+    one = case((20, 20), 32, 32, 3, batch=8, padding=1)
+    x, w, _ = one.arrays(0, "float32")
+    images, filters = pb.ftensor4("x"), pb.ftensor4("w")
+    f = pb.function([images, filters], Convolution(one.filtering)(images, filters), backend="native")
+    assert_same_on_any_threads(lambda: [f(x, w)])
 
 
 def test_second_gradients_take_the_same_kernels():

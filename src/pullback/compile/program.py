@@ -1,5 +1,6 @@
 """A program: an optimized graph bound to a backend. It keeps one plan for each set of input shapes."""
 
+import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,12 @@ class Program:
         self._plans: OrderedDict[tuple, list] = OrderedDict()
         self._workspaces: list = []
 
+    @functools.cached_property
+    def _threads(self) -> Callable[[], int]:
+        from ..codegen import get_threads
+
+        return get_threads
+
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Compute the outputs and commit the updates."""
         if not self.updates:
@@ -56,7 +63,7 @@ class Program:
         return self._run_plan(arrays)
 
     def _run_plan(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        key = tuple([a.shape for a in arrays])
+        key = self._threads(), *[a.shape for a in arrays]  # a plan has scratch for each thread
         with self._lock:  # a second thread finds the list empty and makes itself a plan
             waiting = self._plans.get(key)
             plan = waiting.pop() if waiting else None

@@ -4,6 +4,7 @@ resuming."""
 import os
 import re
 import signal
+import types
 
 import numpy as np
 import pytest
@@ -345,7 +346,7 @@ def test_moving_line_on_a_terminal(digits, monkeypatch):
     console = rich.console.Console(file=screen, force_terminal=True, width=120)
     monkeypatch.setattr(rich, "get_console", lambda: console)
     monkeypatch.setattr(progress, "REFRESH", 0.0)
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(progress, "sys", types.SimpleNamespace(stdout=types.SimpleNamespace(isatty=lambda: True)))
     classifier().fit(*digits, epochs=2, batch_size=10)
     text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", screen.getvalue())
     assert "epoch 1/2" in text and "epoch 2/2" in text
